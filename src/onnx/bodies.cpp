@@ -32,6 +32,21 @@ void settle(graph::Value &value, std::optional<qdtype> dtype) {
   if (!value.dtype && dtype && *dtype != QTN_FLOAT32) value.dtype = dtype;
 }
 
+/// Bounds and pads that were attributes, which are float32, in the type of what they meet.
+void settle_operands(graph::Graph &g, graph::Node &node, qdtype dtype) {
+  if (node.op != &ops::kClip && node.op != &ops::kPad) return;
+  if (dtype != QTN_FLOAT64 && !is_narrow_float(dtype)) return;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    const ValueId v = node.inputs[i];
+    if (v == graph::kNoValue || !g.value(v).is_constant() || g.value(v).constant.dtype() != QTN_FLOAT32) continue;
+    Attrs to;
+    to.set("to", std::int64_t{dtype});
+    const Tensor *inputs[] = {&g.value(v).constant};
+    Tensor cast = ops::run_op(ops::kCast, ops::Call{to, inputs, 1})[0];
+    node.inputs[i] = g.add_constant(g.value(v).name, std::move(cast));
+  }
+}
+
 /// The bodies of a node among values of these types.
 void settle_bodies(graph::Node &node, const Types &types) {
   for (auto &body : node.bodies) {
@@ -134,6 +149,8 @@ void settle_types(graph::Graph &g) {
     const ValueId moved = graph::input_of(node, node.op->moved.first);
     const bool has_type = moved != graph::kNoValue && types[at(moved)];
     const qdtype given = has_type ? *types[at(moved)] : QTN_FLOAT32;
+    settle_operands(g, node, given);
+    types.resize(g.values.size(), given);
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       if (node.outputs[o] == graph::kNoValue || types[at(node.outputs[o])]) continue;
       std::optional<qdtype> &type = types[at(node.outputs[o])];
@@ -152,7 +169,7 @@ void take_lists_of_one(graph::Graph &body, graph::UniqueNames &node_names) {
     if (!body.value(list).shape || body.value(list).shape->size() != 1) continue;
     graph::Value one = body.value(list), shape;
     one.name = body.names.make(body.values, one.name + "_one");
-    one.shape = Shape{};
+    one.shape = std::nullopt;  // that of the Loop's own operand, which may be such a list, too
     one.symbols.clear();
     body.inputs[i] = body.add_value(std::move(one));
     shape.name = body.names.make(body.values, body.value(list).name + "_shape");

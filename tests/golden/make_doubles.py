@@ -194,11 +194,19 @@ def halves_in_branches():
                     {"w": (random.normal(size=(6, 4)) / 4).astype(np.float16), "always": np.array(True)})  # fmt: skip
 
 
+def bounds_of_halves():
+    """Bounds and the number that pads, which were attributes, and of float32 whatever the network is of."""
+    node = helper.make_node
+    nodes = [node("Clip", ["x"], ["c"], min=-0.75, max=1.1), node("Pad", ["c"], ["y"], pads=[0, 1, 0, 1], value=0.3)]
+    inputs = {"x": np.random.default_rng(15).normal(size=(3, 4)).astype(np.float16)}
+    return of_nodes("bounds_of_halves", nodes, inputs, {"y": (TensorProto.FLOAT16, [3, 6])}, opset=10)
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     cases = []
     for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True), lambda: grids(np.int8),
-                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights, halves_in_branches):  # fmt: skip
+                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights, halves_in_branches, bounds_of_halves):  # fmt: skip
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
     source = f"torch {torch.__version__}, onnx {onnx.__version__}"
