@@ -163,25 +163,23 @@ void settle_types(graph::Graph &g) {
   for (const ValueId v : g.outputs) settle(g.value(v), types[at(v)]);
 }
 
-void take_lists_of_one(graph::Graph &body, graph::UniqueNames &node_names) {
-  for (std::size_t i = 0; i < 2 && i < body.inputs.size(); ++i) {
-    const ValueId list = body.inputs[i];
-    if (!body.value(list).shape || body.value(list).shape->size() != 1) continue;
-    graph::Value one = body.value(list), shape;
-    one.name = body.names.make(body.values, one.name + "_one");
-    one.shape = std::nullopt;  // that of the Loop's own operand, which may be such a list, too
-    one.symbols.clear();
-    body.inputs[i] = body.add_value(std::move(one));
-    shape.name = body.names.make(body.values, body.value(list).name + "_shape");
-    const std::int64_t length = 1;
-    shape.constant = Tensor::from<std::int64_t>(QTN_INT64, {1}, std::span(&length, 1));
-    graph::Node node;
-    node.name = node_names.make(body.value(list).name + "_Reshape");
-    node.op = &ops::kReshape;
-    node.inputs = {body.inputs[i], body.add_value(std::move(shape))};
-    node.outputs = {list};
-    body.nodes.insert(body.nodes.begin(), std::move(node));
-  }
+void take_list_of_one(graph::Graph &body, graph::UniqueNames &node_names) {
+  if (body.inputs.empty()) return;
+  const ValueId list = body.inputs[0];
+  if (!body.value(list).shape || body.value(list).shape->size() != 1) return;
+  graph::Value number = body.value(list), shape;
+  number.name = body.names.make(body.values, number.name + "_number");
+  number.shape = Shape{};
+  number.symbols.clear();
+  body.inputs[0] = body.add_value(std::move(number));
+  shape.name = body.names.make(body.values, body.value(list).name + "_shape");
+  shape.constant = Tensor::from_ints(std::vector<std::int64_t>{1});
+  graph::Node node;
+  node.name = node_names.make(body.value(list).name + "_Reshape");
+  node.op = &ops::kReshape;
+  node.inputs = {body.inputs[0], body.add_value(std::move(shape))};
+  node.outputs = {list};
+  body.nodes.insert(body.nodes.begin(), std::move(node));
 }
 
 void finish(graph::Graph &g, Numerics numerics) {

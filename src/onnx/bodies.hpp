@@ -39,8 +39,8 @@ std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output);
 /// around them and inside say: what a Loop makes of no iteration has a type, too.
 void settle_types(graph::Graph &g);
 
-/// A number or a truth that a Loop gives its body, and which the body takes as a list of one.
-void take_lists_of_one(graph::Graph &body, graph::UniqueNames &node_names);
+/// The number of an iteration, which a Loop gives its body, and which some bodies take as a list of one.
+void take_list_of_one(graph::Graph &body, graph::UniqueNames &node_names);
 
 /// Nodes that say how values are quantized become quantizers, those of dynamic products one node.
 void finish(graph::Graph &g, Numerics numerics);

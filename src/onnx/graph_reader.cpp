@@ -246,7 +246,7 @@ void GraphReader::add_bodies(const NodeProto &proto, graph::Node &node) {
     GraphReader reader(file_, this);
     bodies.push_back({reader.read(*graph), reader.captured()});
     if (!file_.unsupported.empty()) return;
-    if (node.op == &ops::kLoop) take_lists_of_one(bodies.back().graph, file_.node_names);
+    if (node.op == &ops::kLoop) take_list_of_one(bodies.back().graph, file_.node_names);
     recognize_own_functions(bodies.back().graph);
     finish(bodies.back().graph, file_.numerics);
   }

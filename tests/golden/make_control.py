@@ -41,7 +41,7 @@ g (int64 trips, int32 start, int32 step) => (int32 last, int32[N] y) {
     after = Add (before, step)
     item = Identity (before) }>
 }""", [[np.int64(3), np.int32(2), np.int32(5)], [np.int64(0), np.int32(2), np.int32(5)]]),
-    # As some exporters write it: the number of an iteration and the condition are lists of one.
+    # As some exporters write it: the number of an iteration is a list of one, as is the condition.
     "loop_of_lists": ("""
 g (float[N, 3] x, int64 trips) => (float[3] total, float[M, 3] sums) <float[3] zeros = {0, 0, 0}, int64[1] first = {0}> {
   total, sums = Loop (trips, , zeros) <body = b (int64[1] i, bool[1] c, float[3] before) => (bool[1] go_on, float[3] after, float[3] sum) {
