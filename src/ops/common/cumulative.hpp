@@ -10,7 +10,9 @@ namespace qtn::ops {
 inline constexpr AttrSpec kCumulativeAttrs[] = {{"exclusive", AttrSpec::kInt}, {"reverse", AttrSpec::kInt}};
 
 inline std::size_t cumulative_axis(const char *op, const Call &call) {
-  return normalize_axis(int_values(*call.in(1), "axis")[0], call.in(0)->rank(), op);
+  const Tensor &t = *call.in(1);
+  const std::int64_t axis = t.dtype() == QTN_INT32 ? *t.as<const std::int32_t>() : *t.as<const std::int64_t>();
+  return normalize_axis(axis, call.in(0)->rank(), op);
 }
 
 inline Types infer_cumulative(const char *op, const Call &call) {
