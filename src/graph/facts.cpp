@@ -13,7 +13,7 @@ namespace {
 qdtype output_dtype(const Node &node, std::size_t output, const std::vector<qdtype> &dtype) {
   const ValueId first = input_of(node, node.op->moved.first);
   const qdtype moved = first == kNoValue ? QTN_FLOAT32 : dtype[static_cast<std::size_t>(first)];
-  return node.op->output_dtype ? node.op->output_dtype(node.attrs, output, moved) : moved;
+  return ops::made_dtype(*node.op, node.attrs, output, moved);
 }
 
 /// Open dimensions of a length that is no other dimension's by chance, for what shapes do not decide: ranks and types.

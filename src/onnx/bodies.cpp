@@ -4,10 +4,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "graph/facts.hpp"
 #include "onnx/dynamic_matmul.hpp"
 #include "onnx/qdq.hpp"
-#include "ops/custom.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -18,51 +16,6 @@ std::size_t body_count(const ops::OpDef &op) { return &op == &ops::kIf ? 2 : has
 
 /// Before the outputs of a body that are the node's, a Loop's body says whether to go on.
 std::size_t first_output(const ops::OpDef &op) { return &op == &ops::kLoop ? 1 : 0; }
-
-using Types = std::vector<std::optional<qdtype>>;  ///< by value id
-
-std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
-
-std::optional<qdtype> type_of(const graph::Value &value) {
-  if (!value.is_constant()) return value.dtype;
-  return value.constant.quantized() ? QTN_FLOAT32 : value.constant.dtype();
-}
-
-void settle(graph::Value &value, std::optional<qdtype> dtype) {
-  if (!value.dtype && dtype && *dtype != QTN_FLOAT32) value.dtype = dtype;
-}
-
-/// Bounds and pads that were attributes, which are float32, in the type of what they meet.
-void settle_operands(graph::Graph &g, graph::Node &node, qdtype dtype) {
-  if (node.op != &ops::kClip && node.op != &ops::kPad) return;
-  if (dtype != QTN_FLOAT64 && !is_narrow_float(dtype)) return;
-  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
-    const ValueId v = node.inputs[i];
-    if (v == graph::kNoValue || !g.value(v).is_constant() || g.value(v).constant.dtype() != QTN_FLOAT32) continue;
-    Attrs to;
-    to.set("to", std::int64_t{dtype});
-    const Tensor *inputs[] = {&g.value(v).constant};
-    Tensor cast = ops::run_op(ops::kCast, ops::Call{to, inputs, 1})[0];
-    node.inputs[i] = g.add_constant(g.value(v).name, std::move(cast));
-  }
-}
-
-/// The bodies of a node among values of these types.
-void settle_bodies(graph::Node &node, const Types &types) {
-  for (auto &body : node.bodies) {
-    graph::Graph settled = *body;
-    const std::size_t before = node.inputs.size() - settled.inputs.size();  // the condition of an If
-    for (std::size_t i = 0; i < settled.inputs.size(); ++i) {
-      const ValueId outer = node.inputs[before + i];
-      const bool counts = node.op == &ops::kLoop && i < 2;
-      settle(settled.value(settled.inputs[i]), counts                     ? (i == 0 ? QTN_INT64 : QTN_BOOL)
-                                               : outer == graph::kNoValue ? std::nullopt
-                                                                          : types[at(outer)]);
-    }
-    settle_types(settled);
-    body = std::make_shared<const graph::Graph>(std::move(settled));
-  }
-}
 
 }  // namespace
 
@@ -139,28 +92,6 @@ std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output) {
     dtype = said;
   }
   return dtype;
-}
-
-void settle_types(graph::Graph &g) {
-  Types types;
-  for (const graph::Value &value : g.values) types.push_back(type_of(value));
-  for (graph::Node &node : g.nodes) {
-    settle_bodies(node, types);
-    const ValueId moved = graph::input_of(node, node.op->moved.first);
-    const bool has_type = moved != graph::kNoValue && types[at(moved)];
-    const qdtype given = has_type ? *types[at(moved)] : QTN_FLOAT32;
-    settle_operands(g, node, given);
-    types.resize(g.values.size(), given);
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      if (node.outputs[o] == graph::kNoValue || types[at(node.outputs[o])]) continue;
-      std::optional<qdtype> &type = types[at(node.outputs[o])];
-      if (!node.bodies.empty())
-        type = body_dtype(node, o);
-      else if (!ops::as_custom(*node.op) && has_type)
-        type = node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given) : given;
-    }
-  }
-  for (const ValueId v : g.outputs) settle(g.value(v), types[at(v)]);
 }
 
 void take_list_of_one(graph::Graph &body, graph::UniqueNames &node_names) {

@@ -35,10 +35,6 @@ void check_bodies(const graph::Node &node, std::size_t own);
 /// What the bodies say of an output of the node.
 std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output);
 
-/// Inputs and outputs of bodies whose types their file leaves out, and which are not float32, get those that the nodes
-/// around them and inside say: what a Loop makes of no iteration has a type, too.
-void settle_types(graph::Graph &g);
-
 /// The number of an iteration, which a Loop gives its body, and which some bodies take as a list of one.
 void take_list_of_one(graph::Graph &body, graph::UniqueNames &node_names);
 

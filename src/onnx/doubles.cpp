@@ -99,10 +99,10 @@ class Narrowing {
       const bool reads = read != node.inputs.end();
       if (reads && node.op == &ops::kBitCast) return false;  // which wants the bits that the file says
       needed = needed || (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
-      for (const auto &body : node.bodies) {
-        graph::Graph inside = *body;
-        needed = needed || Narrowing(inside, value_names_, node_names_).is_needed();
-      }
+      needed = needed || std::ranges::any_of(node.bodies, [this](const auto &body) {
+                 graph::Graph inside = *body;
+                 return Narrowing(inside, value_names_, node_names_).is_needed();
+               });
       const std::size_t first = node.op->moved.first;
       const ValueId main = first < node.inputs.size() ? node.inputs[first] : kNoValue;
       const ValueId moved = is_other(main) ? main : reads && !is_float32(main) ? *read : kNoValue;
@@ -110,9 +110,8 @@ class Narrowing {
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         const ValueId v = node.outputs[o];
         if (v == kNoValue) continue;
-        const qdtype made = !node.bodies.empty()    ? g_.value(v).dtype.value_or(kNone)
-                            : node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given)
-                                                    : given;
+        const qdtype made =
+            node.bodies.empty() ? ops::made_dtype(*node.op, node.attrs, o, given) : g_.value(v).dtype.value_or(kNone);
         set(v, g_.value(v).dtype.value_or(made) == made ? made : kNone);
       }
       const ValueId scale = grid_scale(g_, node);

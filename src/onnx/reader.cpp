@@ -14,6 +14,7 @@
 #include "onnx/onnx.hpp"
 #include "onnx/own_functions.hpp"
 #include "onnx/qdq.hpp"
+#include "onnx/settled_types.hpp"
 
 namespace qtn::onnx {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph as a model file.
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
-#include <set>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -352,15 +352,21 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   return expanded;
 }
 
-/// Whether activations are int8, and no constant is of fewer bits, which the opset before the usual one widens. ONNX
-/// Runtime 1.31 takes no file of the usual one or a later one in which an operator moves what DequantizeLinear makes
-/// from int8: https://github.com/microsoft/onnxruntime/issues/25526
-bool goes_before_usual(const graph::Graph &g) {
-  const auto is_int8 = [](const graph::Value &v) {
+bool has_value(const graph::Graph &g, bool (*is)(const graph::Value &)) {
+  return std::ranges::any_of(g.values, is) || std::ranges::any_of(g.nodes, [is](const graph::Node &node) {
+           return std::ranges::any_of(node.bodies, [is](const auto &body) { return has_value(*body, is); });
+         });
+}
+
+/// Where a file that may have any opset begins to look for one. Activations of int8 begin before the usual one, unless
+/// that would widen constants of fewer bits: ONNX Runtime 1.31 takes no file of the usual one or a later one in which an
+/// operator moves what DequantizeLinear makes from int8: https://github.com/microsoft/onnxruntime/issues/25526
+int first_choice(const graph::Graph &g) {
+  const bool has_int8 = has_value(g, [](const graph::Value &v) {
     return !v.is_constant() && (v.quantizer ? v.quantizer->dtype() : v.dtype) == QTN_INT8;
-  };
-  const auto is_narrow = [](const graph::Value &v) { return is_packed(v.constant.dtype()); };
-  return std::ranges::any_of(g.values, is_int8) && std::ranges::none_of(g.values, is_narrow);
+  });
+  const bool has_fewer_bits = has_value(g, [](const graph::Value &v) { return is_packed(v.constant.dtype()); });
+  return has_int8 && !has_fewer_bits ? kUsualOpset - 1 : kUsualOpset;
 }
 
 WrittenModel write_model(const graph::Graph &g, const SaveOptions &options, DataFile *data) {
@@ -375,20 +381,14 @@ WrittenModel write_model(const graph::Graph &g, const SaveOptions &options, Data
       fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxOpset, ", not ", options.opset);
     return written(options.opset);
   }
-  if (goes_before_usual(g)) try {
-      return written(kUsualOpset - 1);
-    } catch (const Error &) {
+  std::exception_ptr lacks;  // what the usual one does, if none has all
+  for (int opset = first_choice(g); opset <= kMaxOpset; ++opset) try {
+      return written(opset);
+    } catch (const Error &e) {
+      if (e.status() != QTN_EUNSUPPORTED) throw;
+      if (opset <= kUsualOpset) lacks = std::current_exception();
     }
-  try {
-    return written(kUsualOpset);
-  } catch (const Error &e) {
-    if (e.status() != QTN_EUNSUPPORTED) throw;
-    for (int opset = kUsualOpset + 1; opset <= kMaxOpset; ++opset) try {
-        return written(opset);
-      } catch (const Error &) {
-      }
-    throw;  // what the usual one lacks
-  }
+  std::rethrow_exception(lacks);
 }
 
 }  // namespace

@@ -218,6 +218,11 @@ struct OpDef {
   void (*upgrade)(OldNode &node) = nullptr;
 };
 
+/// The type of an output for graphs of unknown shapes: what OpDef::output_dtype says, or that of the first moved input.
+inline qdtype made_dtype(const OpDef &op, const Attrs &attrs, std::size_t output, qdtype moved) {
+  return op.output_dtype ? op.output_dtype(attrs, output, moved) : moved;
+}
+
 /// The operator of that name, or nullptr. No two domains share a name here.
 const OpDef *find_op(std::string_view name);
 

@@ -57,8 +57,7 @@ Types infer_types(const OpDef &op, const Call &call) {
   if (!like || !is_floating(like->dtype()))
     like = *std::ranges::find_if(call.inputs, [](const Tensor *t) { return t && is_narrow(*t); });
   for (std::size_t o = 0; o < types.size(); ++o) {
-    const qdtype given = like->dtype();
-    const qdtype wanted = op.output_dtype ? op.output_dtype(call.attrs, o, given) : given;
+    const qdtype wanted = made_dtype(op, call.attrs, o, like->dtype());
     if (types[o].dtype == QTN_FLOAT32 && is_narrow_float(wanted)) types[o].dtype = wanted;
   }
   return types;

@@ -101,27 +101,33 @@ def modes_of(model, feed):
             yield recipe, lambda: model.quantize(samples, config=recipe, attrs={"plain": True})
 
 
+def mode_difference(quantized, feed, count, saved):
+    y, best = run(quantized, feed, count), qt.core.Lib.isa()
+    qt.core.Lib.set_isa("scalar")
+    try:
+        scalar = run(quantized, feed, count)
+    finally:
+        qt.core.Lib.set_isa(best)
+    if not same_bits(y, scalar):
+        return f"scalar and {best} differ"
+    quantized.save(str(saved))
+    if not same_bits(y, run(qt.Model.load(str(saved)), feed, count)):
+        return "other bits come back"
+    try:
+        session_of(saved, exact=True).run(None, feed)
+    except Exception as error:
+        return f"ONNX Runtime: {message(error)}"
+    return ""
+
+
 def compare_modes(model, feed, count, saved):
-    best = qt.core.Lib.isa()
     for mode, make in modes_of(model, feed):
         try:
-            quantized = make()
-        except qt.Error as error:
+            if said := mode_difference(make(), feed, count, saved):
+                yield mode, said
+        except Exception as error:
             if "quantized already" not in str(error):
                 yield mode, message(error)
-            continue
-        y = run(quantized, feed, count)
-        qt.core.Lib.set_isa("scalar")
-        if not same_bits(y, run(quantized, feed, count)):
-            yield mode, f"scalar and {best} differ"
-        qt.core.Lib.set_isa(best)
-        quantized.save(str(saved))
-        if not same_bits(y, run(qt.Model.load(str(saved)), feed, count)):
-            yield mode, "other bits come back"
-        try:
-            session_of(saved, exact=True).run(None, feed)
-        except Exception as error:
-            yield mode, f"ONNX Runtime: {message(error)}"
 
 
 def compare(path, saved):

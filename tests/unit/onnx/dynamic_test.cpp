@@ -249,6 +249,14 @@ void test_nodes_of_functions_are_recognized(void **) {
       if (g.nodes[n].op == &ops::kRound) other.nodes[n].op = &ops::kFloor;
       if (g.nodes[n].op == &ops::kReduceMin) other.nodes[n].op = &ops::kReduceMax;
       if (other.nodes[n].op != g.nodes[n].op) is_not(other, g.nodes[n].name);
+      const std::int64_t to = g.nodes[n].attrs.get_int("to", 0);
+      const graph::ValueId y = g.nodes[n].outputs[0];
+      const bool is_read = y == g.outputs[0] || std::ranges::any_of(g.nodes, [y](const graph::Node &reader) {
+                             return std::ranges::count(reader.inputs, y) > 0;
+                           });
+      if (!is_read || (to != QTN_INT8 && to != QTN_UINT8)) continue;
+      other.nodes[n].attrs.set("to", std::int64_t{to == QTN_INT8 ? QTN_UINT8 : QTN_INT8});
+      is_not(other, cat("type of ", g.nodes[n].name));
     }
   }
 }

@@ -314,6 +314,47 @@ void forms_that_older_opsets_lack(void **) {
     onnx::serialize(g, {18});
   }
 }
+
+int opset_of(const graph::Graph &g) {
+  const std::string bytes = onnx::serialize(g, {});
+  return static_cast<int>(*onnx::default_opset(onnx::read_model({bytes.data(), bytes.size()}).opsets));
+}
+
+/// A branch that does to x what the network does.
+graph::Graph as_branches(const graph::Graph &inside) {
+  graph::Graph g = network("If", {2, 3}, {}, {});
+  graph::Value which;
+  which.name = "which", which.dtype = QTN_BOOL, which.shape = Shape{};
+  g.inputs.push_back(g.add_value(which));
+  g.nodes[0].inputs = {g.inputs[1], g.inputs[0]};
+  g.nodes[0].captured = 1;
+  g.nodes[0].bodies.assign(2, std::make_shared<const graph::Graph>(inside));
+  return g;
+}
+
+/// Unless an opset is asked for: the usual one, the one before it for activations of int8, or the next that has all.
+void opset_that_is_chosen(void **) {
+  const graph::Graph floats = network("Relu", {2, 3}, {}, {});
+  const auto on_grid = [&](qdtype dtype) {
+    graph::Graph g = floats;
+    g.value(g.inputs[0]).quantizer = per_tensor(dtype, 0.5, 0);
+    return g;
+  };
+  assert_int_equal(opset_of(floats), 21);
+  assert_int_equal(opset_of(on_grid(QTN_UINT8)), 21);
+  assert_int_equal(opset_of(on_grid(QTN_INT8)), 20);
+  assert_int_equal(opset_of(as_branches(on_grid(QTN_UINT8))), 21);
+  assert_int_equal(opset_of(as_branches(on_grid(QTN_INT8))), 20);
+  // What opset 20 would widen, and what only 21 has.
+  graph::Graph mixed = on_grid(QTN_INT8);
+  mixed.add_constant("few", Tensor(QTN_INT4, {2, 3}));
+  assert_int_equal(opset_of(mixed), 21);
+  mixed = on_grid(QTN_INT8);
+  mixed.value(mixed.outputs[0]).quantizer = per_tensor(QTN_INT16, 0.5, 0);
+  assert_int_equal(opset_of(mixed), 21);
+  assert_int_equal(opset_of(network("CumProd", {2, 3}, {ints({0})}, {})), 26);
+}
+
 }  // namespace
 }  // namespace qtn
 
@@ -328,6 +369,7 @@ int main() {
                               cmocka_unit_test(activations_of_halves),
                               cmocka_unit_test(activations_of_constants),
                               cmocka_unit_test(attributes_of_newer_opsets),
-                              cmocka_unit_test(forms_that_older_opsets_lack)};
+                              cmocka_unit_test(forms_that_older_opsets_lack),
+                              cmocka_unit_test(opset_that_is_chosen)};
   return cmocka_run_group_tests_name("onnx/forms", tests, nullptr, nullptr);
 }

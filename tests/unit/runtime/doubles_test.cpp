@@ -117,6 +117,24 @@ void casts_of_weights_are_weights(void **) {
   }));
 }
 
+void expect_no_halves(const graph::Graph &g) {
+  for (const graph::Value &value : g.values) {
+    const qdtype dtype = value.is_constant() ? value.constant.dtype() : value.dtype.value_or(QTN_FLOAT32);
+    if (dtype == QTN_FLOAT16) fail_test("\"", value.name, "\" is float16");
+  }
+  for (const graph::Node &node : g.nodes)
+    for (const auto &body : node.bodies) expect_no_halves(*body);
+}
+
+/// What a file of such a network says of types fits together, too.
+void bodies_compute_as_the_network_around_them(void **) {
+  const graph::Graph g = onnx::load(kFolder + "halves_in_branches.onnx");
+  std::size_t bodies = 0;
+  for (const graph::Node &node : g.nodes)
+    for (const auto &body : node.bodies) ++bodies, expect_no_halves(*body);
+  assert_int_equal(bodies, 3);
+}
+
 void bounds_have_the_type_of_what_they_clip(void **) {
   const graph::Graph g = onnx::load(kFolder + "bounds_of_halves.onnx");
   std::size_t floats = 0;
@@ -155,6 +173,7 @@ int main() {
       cmocka_unit_test(outputs_of_other_tools),
       cmocka_unit_test(in_integers),
       cmocka_unit_test(casts_of_weights_are_weights),
+      cmocka_unit_test(bodies_compute_as_the_network_around_them),
       cmocka_unit_test(bounds_have_the_type_of_what_they_clip),
       cmocka_unit_test(what_goes_in),
   };
