@@ -16,7 +16,7 @@ Samples DataCheck::watch(const Samples &samples) {
   return {samples.count,
           [this, &samples](std::size_t i) {
             std::vector<Tensor> inputs = samples.read(i);
-            see(inputs);
+            if (seen_.insert(samples.number(i)).second) see(inputs);
             return inputs;
           },
           samples.numbers};

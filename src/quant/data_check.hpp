@@ -2,6 +2,7 @@
 // What is suspicious about calibration data.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ class DataCheck {
  public:
   explicit DataCheck(const graph::Graph &g);
 
-  /// The same samples, which are looked at when they are read. They and the check stay with the caller.
+  /// The same samples, each of which is looked at when it is first read. They and the check stay with the caller.
   Samples watch(const Samples &samples);
 
   /// One sentence each, about what has been read: so many samples of so many rows.
@@ -30,6 +31,7 @@ class DataCheck {
   void see(const std::vector<Tensor> &inputs);
 
   std::vector<Input> inputs_;
+  std::set<std::size_t> seen_;  ///< numbers of samples
 };
 
 }  // namespace qtn::quant

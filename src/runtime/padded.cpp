@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/size.hpp"
+#include "runtime/layout.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -16,6 +17,11 @@ ops::Span inside(const ops::Window &window, std::size_t axis, std::int64_t outpu
 }
 
 bool same(const ops::Span &a, const ops::Span &b) { return a.begin == b.begin && a.end == b.end; }
+
+/// Rows of the image from the first to the last that so many output rows of a plane read.
+std::int64_t rows_read(const ops::Window &window, std::int64_t rows) {
+  return (rows - 1) * window.stride[0] + (window.kernel[0] - 1) * window.dilation[0] + 1;
+}
 
 }  // namespace
 
@@ -80,9 +86,12 @@ std::vector<PaddedImage::Columns> PaddedImage::columns_of(const ops::Window &win
     if (columns.empty() || !same(columns.back().taps, taps)) columns.push_back({ox, 0, taps});
     most = std::max(most, ++columns.back().count);
   }
-  // Measured: strips of fewer rows than two fifths of a tile cost more than products with zero points.
+  // Measured: strips of fewer rows than two fifths of a tile cost more than products with zero points, unless most rows of
+  // a copy are read by the next block, too, or it would be that of a volume, which is gathered.
   const std::size_t shortest = std::min(rows, static_cast<std::size_t>(most));
-  if (channels % static_cast<std::int64_t>(form.run_unit) != 0 || 5 * shortest < 2 * form.mr)
+  const auto count = static_cast<std::int64_t>(rows);
+  const bool copies_little = is_flat(window) && rows_read(window, count) <= 2 * count * window.stride[0];
+  if (channels % static_cast<std::int64_t>(form.run_unit) != 0 || (copies_little && 5 * shortest < 2 * form.mr))
     return {{0, window.out[1], {0, window.kernel[1]}}};
   return columns;
 }
@@ -161,9 +170,7 @@ std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &spread, std::si
   return bias;
 }
 
-std::int64_t PaddedImage::copied_rows(std::int64_t rows) const {
-  return (rows - 1) * window_.stride[0] + (window_.kernel[0] - 1) * window_.dilation[0] + 1;
-}
+std::ptrdiff_t PaddedImage::copied_bytes(std::int64_t rows) const { return rows_read(window_, rows) * pitch_; }
 
 std::size_t PaddedImage::bytes_of_pixel(const ops::Window &window, const Image &x, const kernels::GemmForm &form) {
   return (Size(x.w) * x.c * form.image_bytes * window.stride[0]).value() / static_cast<std::size_t>(window.out[1]);
@@ -174,7 +181,7 @@ std::size_t PaddedImage::bytes(std::size_t rows) const {
   // Every image of a block may begin again.
   const auto count = static_cast<std::int64_t>(rows);
   const std::int64_t images = std::min(x_.n, (count - 1 + window_.out[0] - 1) / window_.out[0] + 1);
-  const Size first = Size(copied_rows(1)) * pitch_, later = Size(count - 1) * window_.stride[0] * pitch_;
+  const Size first = Size(rows_read(window_, 1)) * pitch_, later = Size(count - 1) * window_.stride[0] * pitch_;
   return (first * images + later + kReadSlack).value();
 }
 
@@ -184,7 +191,7 @@ void PaddedImage::fill_as(T *to, const std::uint8_t *image, std::int64_t first, 
   const std::int64_t right = width_ - left - used;
   const std::int64_t y0 = first * window_.stride[0] - window_.pad_begin[0];
   const T zero = zero_point_;
-  for (std::int64_t i = 0; i < copied_rows(rows); ++i) {
+  for (std::int64_t i = 0; i < rows_read(window_, rows); ++i) {
     T *at = to + i * width_ * x_.c;
     const std::int64_t y = y0 + i;
     if (y < 0 || y >= x_.h) continue;

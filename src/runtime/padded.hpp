@@ -45,7 +45,7 @@ class PaddedImage {
   std::ptrdiff_t image_bytes() const { return x_.pixels() * x_.pixel; }
   /// Room for copies of `rows` output rows, of one or several images.
   std::size_t bytes(std::size_t rows) const;
-  std::ptrdiff_t copied_bytes(std::int64_t rows) const { return copied_rows(rows) * pitch_; }
+  std::ptrdiff_t copied_bytes(std::int64_t rows) const;
 
   /// Copies what output rows [first, first + rows) of an image read.
   void fill(std::byte *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const;
@@ -78,7 +78,6 @@ class PaddedImage {
   std::int64_t weights_of_tap(std::int64_t line, std::int64_t kx) const;
   /// The first row of taps of an output row, where it lies, which may be outside.
   std::ptrdiff_t line_at(std::int64_t line) const;
-  std::int64_t copied_rows(std::int64_t rows) const;
   template <class T>
   void fill_as(T *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const;
 

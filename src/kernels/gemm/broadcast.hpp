@@ -77,6 +77,36 @@ constexpr int steps_together() {
   return columns == V::kNr && 2 * mr > V::kMr && !kIsRare && V::kTogether > kChains ? V::kTogether : kChains;
 }
 
+/// Fetches what the next tile of a strip touches first: its rows where the last run begins, which lie lowest in an image,
+/// and where its sums go.
+template <int mr>
+class NextRows {
+ public:
+  /// In so many turns.
+  NextRows(const Tile &t, std::size_t turns)
+      : rows_(t.a + mr * t.lda + (t.run_count == 0 ? 0 : t.runs[t.run_count - 1].at)),
+        sums_(t.y + mr * t.ldy),
+        row_step_(share(t.lda, turns)),
+        sum_step_(share(t.ldy, turns)) {}
+
+  [[gnu::always_inline]] void fetch() {
+    __builtin_prefetch(rows_, 0, 2);
+    __builtin_prefetch(sums_, 1);
+    rows_ += row_step_;
+    sums_ += sum_step_;
+  }
+
+ private:
+  static std::ptrdiff_t share(std::ptrdiff_t stride, std::size_t turns) {
+    constexpr std::ptrdiff_t kLine = 64;
+    return std::min(kLine, mr * stride / static_cast<std::ptrdiff_t>(turns + 1));
+  }
+
+  const std::uint8_t *rows_;
+  const char *sums_;
+  std::ptrdiff_t row_step_, sum_step_;
+};
+
 template <class V>
 struct BroadcastTiles {
   template <int mr, int columns, class Store>
@@ -96,6 +126,7 @@ struct BroadcastTiles {
     // Integers have no blocks, and need no memory for them.
     using Earlier = std::conditional_t<kInBlocks, EarlierBlocks<Accumulators<V, mr, nv>>, std::size_t>;
     [[maybe_unused]] Earlier earlier(kInBlocks ? t.end() / V::kStep : 0);
+    [[maybe_unused]] NextRows<mr> next_rows(t, t.end() / V::kStep / kTogether);
     const char *next = t.next;
     const std::ptrdiff_t next_step = std::min<std::ptrdiff_t>(kTogether * t.next_step, kFetched * kLine);
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
@@ -124,6 +155,7 @@ struct BroadcastTiles {
           move(kTogether);
           unroll<kFetched>([&](auto line) { __builtin_prefetch(next + line * kLine, 0, 2); });
           next += next_step;
+          if constexpr (kInBlocks) next_rows.fetch();
         }
         if constexpr (kTogether > 1)
           for (; s != 0; --s) {

@@ -150,7 +150,7 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
   }
   if (reads_image(form, window)) {
     const auto width = static_cast<std::size_t>(window.out[1]);
-    const TaskGrid grid = task_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);
+    const TaskGrid grid = image_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);
     const PaddedImage padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
                              grid.row_block / width);
     if (padded.is_worth_filling(out) && (is_flat(window) || !padded.copies())) {
@@ -160,7 +160,7 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
     }
   }
   const Im2Row gather{window, x, x.c / static_cast<std::int64_t>(groups), operands.zero_point};
-  return std::make_unique<GatheredStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k), gather);
+  return std::make_unique<GatheredStep>(operands.product(nullptr), task_grid(form, rows, k, out, k), gather);
 }
 
 std::size_t rows_of(const Image &y) { return static_cast<std::size_t>(y.n * y.pixels()); }

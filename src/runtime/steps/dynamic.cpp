@@ -212,7 +212,7 @@ class PackedProductStep final : public TailedStep {
         clamp_(clamp.value_or(ops::Clamp{-kInfinity, kInfinity})),
         n_(static_cast<std::size_t>(constants.weight.dim(1))),
         columns_(kernel_, n_, x.k),
-        grid_(task_grid(kernel_, x.rows, kernel_.mr, x.k, n_, x.k)) {
+        grid_(task_grid(kernel_, x.rows, x.k, n_, x.k)) {
     kernel = kernel_.name;
     integer = true;
     reads = {x.q, x.scales, x.zeros};

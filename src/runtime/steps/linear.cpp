@@ -13,9 +13,10 @@
 namespace qtn::runtime {
 namespace {
 
-// Small weights stay in the second level of cache while blocks of rows, in the first, pass by. Each task over large
-// weights takes columns that fit there, and as many rows as it can, so that they are read from further away only once.
-constexpr std::size_t kSmallWeights = 256 << 10, kSmallRows = 24 << 10, kLargeRows = 256 << 10;
+// Small weights stay in the second level of cache while blocks of rows, in the first, pass by; those of an image share most
+// of what they read with the rows above them, the more the larger they are. Each task over large weights takes columns that
+// fit there, and as many rows as it can, so that they are read from further away only once.
+constexpr std::size_t kSmallWeights = 256 << 10, kSmallRows = 24 << 10, kSmallLines = 64 << 10, kLargeRows = 256 << 10;
 
 // Blocks of larger weights are each multiplied by all rows before the next one: those are read again from a nearer level
 // of cache than these.
@@ -109,6 +110,17 @@ TaskGrid cut(const Sizes &of, std::size_t weights, std::size_t row_blocks, std::
           weights > kFarWeights};
 }
 
+/// In blocks of rows of about `small_rows` bytes where the weights are small.
+TaskGrid cut_by_size(const Sizes &of, std::size_t row_bytes, std::size_t k, std::size_t small_rows) {
+  const std::size_t weights = of.columns * k;
+  const bool large = weights > kSmallWeights;
+  const std::size_t unit_bytes =
+      std::max<std::size_t>(1, of.row_unit * (large ? row_bytes : std::max(row_bytes, of.columns)));
+  const std::size_t most = large ? (kLargeRows + unit_bytes / 2) / unit_bytes : small_rows / unit_bytes;
+  return cut(of, weights, ceil_div(of.units(), std::max<std::size_t>(1, most)),
+             large ? ceil_div(weights, kSmallWeights) : 1);
+}
+
 }  // namespace
 
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
@@ -120,21 +132,19 @@ const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
   });
 }
 
-TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
-                   std::size_t columns, std::size_t k) {
-  const std::size_t weights = columns * k;
-  const bool large = weights > kSmallWeights;
-  const std::size_t unit_bytes =
-      std::max<std::size_t>(1, row_unit * (large ? row_bytes : std::max(row_bytes, columns)));
-  const std::size_t most = large ? (kLargeRows + unit_bytes / 2) / unit_bytes : kSmallRows / unit_bytes;
-  const Sizes sizes{rows, row_unit, columns, form.nr};
-  return cut(sizes, weights, ceil_div(sizes.units(), std::max<std::size_t>(1, most)),
-             large ? ceil_div(weights, kSmallWeights) : 1);
+TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_bytes, std::size_t columns,
+                   std::size_t k) {
+  return cut_by_size({rows, form.mr, columns, form.nr}, row_bytes, k, kSmallRows);
+}
+
+TaskGrid image_grid(const kernels::GemmForm &form, std::size_t pixels, std::size_t width, std::size_t pixel_bytes,
+                    std::size_t columns, std::size_t k) {
+  return cut_by_size({pixels, width, columns, form.nr}, pixel_bytes, k, kSmallLines);
 }
 
 TaskGrid matrix_grid(const Product &p, std::size_t rows, std::ptrdiff_t lda) {
   const bool meet = p.x.form.dtype == QTN_FLOAT32 && lda % kSetBytes == 0 && std::min(rows, p.form.mr) > kSetRows;
-  if (!meet) return task_grid(p.form, rows, p.form.mr, p.k, p.out, p.k);
+  if (!meet) return task_grid(p.form, rows, p.k, p.out, p.k);
   const std::size_t part = round_up(ceil_div(p.k, ceil_div(p.k, kMostPart)), kBlock);
   TaskGrid grid = cut({rows, p.form.mr, p.out, p.form.nr}, p.out * p.k, ceil_div(rows * part, kCopiedRows),
                       ceil_div(p.out, kCopiedColumns));

@@ -24,9 +24,12 @@ struct TaskGrid {
   }
 };
 
-/// Rows come in multiples of `row_unit`, a row reads `row_bytes`; k in bytes.
-TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
-                   std::size_t columns, std::size_t k);
+/// A row reads `row_bytes`; k in bytes.
+TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_bytes, std::size_t columns,
+                   std::size_t k);
+/// Blocks are whole lines of pixels of output, each of which costs `pixel_bytes` of what is read.
+TaskGrid image_grid(const kernels::GemmForm &form, std::size_t pixels, std::size_t width, std::size_t pixel_bytes,
+                    std::size_t columns, std::size_t k);
 
 /// The best kernel for these weights, also when runs of them are filled up with zeros.
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa);

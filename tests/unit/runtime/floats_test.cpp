@@ -232,6 +232,33 @@ void test_rows_that_meet(void **) {
   expect_one_answer(b.build({"a", "b"}), random({2, 1024, 5, 7}, -1, 1, 3), "pixels of 1024 channels");
 }
 
+/// Images and volumes so wide that a block is a row of outputs, whose taps lie far apart: they are read where they lie, and
+/// what lies at the borders has taps of its own.
+void test_far_taps(void **) {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    Dice dice(seed);
+    const std::size_t axes = seed % 2 ? 2 : 3;
+    const std::int64_t channels = dice.in(1, 24);
+    Shape x{1, channels}, weight{dice.in(1, 20), channels};
+    Ints dilations, pads(2 * axes);
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      const bool last = axis + 1 == axes;
+      weight.push_back(dice.in(2, 3));
+      dilations.push_back(dice.in(1, 9));
+      const std::int64_t reach = (weight.back() - 1) * dilations.back();
+      for (const std::size_t end : {std::size_t{0}, axes}) pads[axis + end] = dice.in(0, reach);
+      const std::int64_t wide = std::min<std::int64_t>(700, 24 * 1024 / 4 / channels);
+      x.push_back(last ? wide + dice.in(0, 9) : dice.in(1, 3) + reach);
+    }
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -0.3f, 0.3f, seed + 1));
+    b.node("Conv", "far", {"x", "w"}, {"y"}, attrs({{"dilations", dilations}, {"pads", pads}}));
+    expect_one_answer(b.build({"y"}), random(x, -1, 1, seed + 2),
+                      cat("far taps x ", to_string(x), " w ", to_string(weight), " dilations ",
+                          to_string(Shape(dilations)), " pads ", to_string(Shape(pads))));
+  }
+}
+
 /// A step with products, or of a normalization, and an activation of what it makes, which is an output where `shown`.
 graph::Graph activated(int kind, const Shape &x, const char *op, const Attrs &a, bool shown) {
   GraphBuilder b;
@@ -532,6 +559,7 @@ int main() {
                               cmocka_unit_test(test_gemms),
                               cmocka_unit_test(test_large_weights),
                               cmocka_unit_test(test_rows_that_meet),
+                              cmocka_unit_test(test_far_taps),
                               cmocka_unit_test(test_activations),
                               cmocka_unit_test(test_normalized_groups),
                               cmocka_unit_test(test_dense_blocks),

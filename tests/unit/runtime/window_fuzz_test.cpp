@@ -363,6 +363,22 @@ void test_wide_volumes(void **) {
   }
 }
 
+/// So wide that a block is a row of outputs, whose taps lie farther apart than a copy of it would be worth.
+void test_far_rows(void **) {
+  Dice dice(11);
+  for (int i = 0; i < 24; ++i) {
+    const std::int64_t channels = 4 * dice.in(1, 8), right = dice.in(1, 9), down = dice.in(2, 9);
+    const Shape x{1, channels, 2 * down + dice.in(1, 3), 24 * 1024 / channels / dice.in(1, 2) + dice.in(0, 9)};
+    const Shape weight{dice.in(1, 20), channels, 3, 3};
+    const Ints pads{dice.in(0, 2 * down), dice.in(0, 2 * right), dice.in(0, 2 * down), dice.in(0, 2 * right)};
+    GraphBuilder b;
+    b.input("x", x);
+    add_conv(b, "conv", "x", "y", weight, attrs({{"dilations", Ints{down, right}}, {"pads", pads}}));
+    expect_same_bits(with_reader(b, weight[0]), cat("far rows x ", to_string(x), " w ", to_string(weight),
+                                                    " dilations ", down, " ", right, " pads ", to_string(Shape(pads))));
+  }
+}
+
 void test_pools(void **) {
   Dice dice(3);
   for (int i = 0; i < 60; ++i) {
@@ -389,6 +405,7 @@ int main() {
       cmocka_unit_test(test_phases_of_one_tap),
       cmocka_unit_test(test_dilated_depthwise),
       cmocka_unit_test(test_far_dilation_of_one_tap),
+      cmocka_unit_test(test_far_rows),
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
       cmocka_unit_test(test_lines_and_volumes),
