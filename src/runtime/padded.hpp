@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution's image as strips of rows, and a row as runs: taps that lie side by side. Taps outside the image
 // are left out, and the bias says so. To the left and right this takes strips of their own, for columns of outputs;
-// where those would be short, or channels are no whole dwords, at which runs have to begin, these taps are zero points
-// of a copy. Kernels of 16-bit products get a copy with 16-bit elements. Planes of a volume lie below one another, and
-// the rows of its outputs are counted through all planes.
+// where those would be short and little is copied twice, or channels are no whole dwords, at which runs have to begin,
+// these taps are zero points of a copy. Kernels of 16-bit products get a copy with 16-bit elements. Planes of a volume lie
+// below one another, and the rows of its outputs are counted through all planes.
 #pragma once
 
 #include <cstdint>

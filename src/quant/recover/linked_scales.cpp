@@ -13,6 +13,25 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
+namespace {
+
+/// The largest product of two of them; 0 for products below that. Eight at a time, which become vectors.
+double largest_product(const float *a, const double *b, std::size_t count) {
+  constexpr std::size_t kLanes = 8;
+  double largest[kLanes] = {};
+  const auto see = [&](std::size_t lane, std::size_t i) {
+    const double product = static_cast<double>(a[i]) * b[i];
+    largest[lane] = largest[lane] < product ? product : largest[lane];
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) see(lane, i + lane);
+  for (; i < count; ++i) see(0, i);
+  return *std::max_element(largest, largest + kLanes);
+}
+
+}  // namespace
+
 LinkedScales::LinkedScales(graph::Graph &g, std::vector<Link> links) : g_(g), links_(std::move(links)) {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     factors_.emplace_back(static_cast<std::size_t>(links_[i].channels), 1.0);
@@ -57,8 +76,10 @@ LinkedScales::Peaks LinkedScales::peaks_of(std::size_t node, std::int64_t input_
   return peaks;
 }
 
-double LinkedScales::input_factor(const Peaks &peaks, std::size_t c, std::size_t k) const {
-  return peaks.read_by == kNone ? 1.0 : factors_[peaks.read_by][peaks.input(c, k)];
+std::vector<double> LinkedScales::input_factors(const Peaks &peaks) const {
+  if (peaks.read_by != kNone) return factors_[peaks.read_by];
+  return std::vector<double>(static_cast<std::size_t>(peaks.channels / peaks.outputs_of_group * peaks.inputs_of_group),
+                             1.0);
 }
 
 double LinkedScales::output_divisor(const Peaks &peaks, std::size_t c) const {
@@ -68,13 +89,12 @@ double LinkedScales::output_divisor(const Peaks &peaks, std::size_t c) const {
 std::vector<double> LinkedScales::made(std::size_t i) const {
   const Peaks &peaks = layers_.at(links_[i].from);
   const auto inputs = static_cast<std::size_t>(peaks.inputs_of_group);
+  const std::vector<double> factors = input_factors(peaks);
   std::vector<double> largest(static_cast<std::size_t>(links_[i].channels));
   parallel_for(largest.size(), [&](std::size_t c) {
-    const float *weights = peaks.weights.data() + c * inputs;
-    double of_channel = static_cast<double>(peaks.bias[c]);
-    for (std::size_t k = 0; k < inputs; ++k)
-      of_channel = std::max(of_channel, static_cast<double>(weights[k]) * input_factor(peaks, c, k));
-    largest[c] = of_channel / output_divisor(peaks, c);
+    const double weights =
+        largest_product(peaks.weights.data() + c * inputs, factors.data() + peaks.input(c, 0), inputs);
+    largest[c] = std::max(static_cast<double>(peaks.bias[c]), weights) / output_divisor(peaks, c);
   });
   return largest;
 }
@@ -89,10 +109,12 @@ std::vector<double> LinkedScales::read(std::size_t i) const {
                   [&](std::size_t begin, std::size_t end, std::size_t lane) {
                     for (std::size_t c = begin; c < end; ++c) {
                       const float *weights = peaks.weights.data() + c * inputs;
-                      const double divisor = output_divisor(peaks, c);
+                      const double factor = 1 / output_divisor(peaks, c);
                       double *of_inputs = of_lanes[lane].data() + peaks.input(c, 0);
-                      for (std::size_t k = 0; k < inputs; ++k)
-                        of_inputs[k] = std::max(of_inputs[k], static_cast<double>(weights[k]) / divisor);
+                      for (std::size_t k = 0; k < inputs; ++k) {
+                        const double weight = static_cast<double>(weights[k]) * factor;
+                        of_inputs[k] = of_inputs[k] < weight ? weight : of_inputs[k];
+                      }
                     }
                   });
   std::vector<double> largest(channels);
@@ -117,10 +139,11 @@ void LinkedScales::scale_constants(std::size_t node, const Peaks &peaks) {
   const Layer layer = layer_of(g_.nodes[node], weight.shape()).value_or(Layer{1, weight.count(), 1});
   const std::int64_t taps = layer.depth / peaks.inputs_of_group;
   auto *w = weight.as<float>();
+  const std::vector<double> factors = input_factors(peaks);
   parallel_for(static_cast<std::size_t>(peaks.channels), [&](std::size_t c) {
     for (std::int64_t k = 0; k < peaks.inputs_of_group; ++k) {
       const auto factor =
-          static_cast<float>(input_factor(peaks, c, static_cast<std::size_t>(k)) / output_divisor(peaks, c));
+          static_cast<float>(factors[peaks.input(c, static_cast<std::size_t>(k))] / output_divisor(peaks, c));
       for (std::int64_t t = 0; t < taps; ++t)
         w[weight_index(layer, static_cast<std::int64_t>(c), k * taps + t)] *= factor;
     }

@@ -49,7 +49,7 @@ class LinkedScales {
 
   Peaks peaks_of(std::size_t node, std::int64_t input_channels) const;
   void scale_constants(std::size_t node, const Peaks &peaks);
-  double input_factor(const Peaks &peaks, std::size_t c, std::size_t k) const;
+  std::vector<double> input_factors(const Peaks &peaks) const;  ///< at Peaks::input
   double output_divisor(const Peaks &peaks, std::size_t c) const;
 
   graph::Graph &g_;

@@ -11,6 +11,7 @@
 #include "quant/recover/correct.hpp"
 #include "quant/recover/equalize.hpp"
 #include "quant/recover/linked_scales.hpp"
+#include "quant/recover/moments.hpp"
 #include "quant/recover/smooth.hpp"
 #include "quant/recover/walk.hpp"
 #include "runtime/watched.hpp"
@@ -365,6 +366,32 @@ void means_are_restored(void **) {
 }
 
 /// One sample among many says nothing: what it alone would have corrected stays.
+/// More inputs and outputs than are taken together, and no whole number of either.
+void means_of_long_rows(void **) {
+  constexpr std::size_t kDepth = 1037, kOutputs = 35, kParts = 3;
+  const Layer layer{1, kOutputs, kDepth};
+  const Shape shape{kOutputs, kDepth};
+  const Tensor weight = normal(shape, 1), rounded = normal(shape, 2);
+  Moments moments;
+  moments.significant = 0;  // the mean of the parts, as it is
+  for (unsigned part = 0; part < kParts; ++part) {
+    const std::vector<float> x = float_values(normal({kDepth}, 10 + part), "x"),
+                             q = float_values(normal({kDepth}, 20 + part), "q");
+    moments.parts.push_back({{x.begin(), x.end()}, {q.begin(), q.end()}});
+  }
+  const std::vector<double> errors = mean_errors(layer, moments, weight.as<const float>(), rounded.as<const float>());
+  assert_int_equal(errors.size(), kOutputs);
+  for (std::size_t o = 0; o < kOutputs; ++o) {
+    double want = 0;
+    for (const Moments::Part &part : moments.parts)
+      for (std::size_t i = 0; i < kDepth; ++i)
+        want += (static_cast<double>(weight.as<const float>()[o * kDepth + i]) * part.x[i] -
+                 static_cast<double>(rounded.as<const float>()[o * kDepth + i]) * part.q[i]) /
+                kParts;
+    if (std::fabs(errors[o] - want) > 1e-9) fail_test("output ", o, ": ", errors[o], ", not ", want);
+  }
+}
+
 void single_samples_do_not_correct(void **) {
   const PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
   const Samples same = {8, [](std::size_t i) {
@@ -488,6 +515,7 @@ int main() {
       cmocka_unit_test(constant_parts_are_absorbed),
       cmocka_unit_test(rounding_is_as_good_as_trying_all),
       cmocka_unit_test(means_are_restored),
+      cmocka_unit_test(means_of_long_rows),
       cmocka_unit_test(single_samples_do_not_correct),
       cmocka_unit_test(a_layer_without_bias_gets_one),
       cmocka_unit_test(values_held_at_once),
