@@ -77,6 +77,8 @@ constexpr int steps_together() {
   return columns == V::kNr && 2 * mr > V::kMr && !kIsRare && V::kTogether > kChains ? V::kTogether : kChains;
 }
 
+constexpr std::ptrdiff_t kCacheLine = 64;  // bytes
+
 /// Fetches what the next tile of a strip touches first: its rows where the last run begins, which lie lowest in an image,
 /// and where its sums go.
 template <int mr>
@@ -98,8 +100,7 @@ class NextRows {
 
  private:
   static std::ptrdiff_t share(std::ptrdiff_t stride, std::size_t turns) {
-    constexpr std::ptrdiff_t kLine = 64;
-    return std::min(kLine, mr * stride / static_cast<std::ptrdiff_t>(turns + 1));
+    return std::min(kCacheLine, mr * stride / static_cast<std::ptrdiff_t>(turns + 1));
   }
 
   const std::uint8_t *rows_;
@@ -114,7 +115,7 @@ struct BroadcastTiles {
     constexpr int nv = columns / V::kLanes;
     constexpr int kChains = chains<V, mr, nv>(), kTogether = steps_together<V, mr, columns, Store>();
     constexpr bool kInBlocks = requires { V::kInBlocks; };
-    constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = nv * kBytes, kAhead = 8192, kLine = 64;
+    constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = nv * kBytes, kAhead = 8192;
     constexpr int kFetched = kTogether < 4 ? 1 : kTogether / 2;  // lines of the next panel
     typename V::Vector b[nv];
     Accumulators<V, mr, nv> acc[kChains];
@@ -128,7 +129,7 @@ struct BroadcastTiles {
     [[maybe_unused]] Earlier earlier(kInBlocks ? t.end() / V::kStep : 0);
     [[maybe_unused]] NextRows<mr> next_rows(t, t.end() / V::kStep / kTogether);
     const char *next = t.next;
-    const std::ptrdiff_t next_step = std::min<std::ptrdiff_t>(kTogether * t.next_step, kFetched * kLine);
+    const std::ptrdiff_t next_step = std::min<std::ptrdiff_t>(kTogether * t.next_step, kFetched * kCacheLine);
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
       Rows<mr> rows(t.a + run->at, t.lda);
       const char *w = t.weights + run->k / V::kStep * kRow;
@@ -153,7 +154,7 @@ struct BroadcastTiles {
         for (; s >= kTogether; s -= kTogether) {
           unroll<kTogether>(step);
           move(kTogether);
-          unroll<kFetched>([&](auto line) { __builtin_prefetch(next + line * kLine, 0, 2); });
+          unroll<kFetched>([&](auto line) { __builtin_prefetch(next + line * kCacheLine, 0, 2); });
           next += next_step;
           if constexpr (kInBlocks) next_rows.fetch();
         }

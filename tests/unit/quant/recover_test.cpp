@@ -365,7 +365,6 @@ void means_are_restored(void **) {
   if (offset(g) > offset(plain) / 10) fail_test("offset ", offset(plain), ", corrected ", offset(g));
 }
 
-/// One sample among many says nothing: what it alone would have corrected stays.
 /// More inputs and outputs than are taken together, and no whole number of either.
 void means_of_long_rows(void **) {
   constexpr std::size_t kDepth = 1037, kOutputs = 35, kParts = 3;
@@ -392,6 +391,7 @@ void means_of_long_rows(void **) {
   }
 }
 
+/// One sample among many says nothing: what it alone would have corrected stays.
 void single_samples_do_not_correct(void **) {
   const PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
   const Samples same = {8, [](std::size_t i) {
