@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/buffer_reuse.hpp"
@@ -14,6 +15,7 @@
 #include "quant/rows.hpp"
 #include "quant/search/route.hpp"
 #include "quant/search/speed.hpp"
+#include "quant/search/work.hpp"
 #include "runtime/shared_packs.hpp"
 
 namespace qtn::quant {
@@ -39,8 +41,8 @@ double evidence_of(const Accuracy &accuracy) {
   return count * std::sqrt(std::max(1.0, accuracy.numbers / count / kFewNumbers));
 }
 
-/// Samples that say which layers stay in float by default.
-constexpr std::size_t kRanking = 4;
+/// Samples that say which layers stay in float by default, from large networks to small ones, and the work in all of them.
+constexpr double kRanking = 4, kMostRanking = 64, kRankingWork = 1e9;
 
 /// For grids which are found at every run nothing is fitted that could be chance, but a run takes longer.
 constexpr Threshold kOfDynamic{3, 0}, kOfDynamicForTarget{0.1, 0};
@@ -79,6 +81,7 @@ class Pipeline {
         rows_(rows),
         division_(divide(samples, options.measured)),
         also_judging_(some_of(division_.fitted, options.plain || samples.count == 1 ? 0 : division_.fitted.count)),
+        judging_(joined(division_.held_back, also_judging_)),
         measured_(some_of(samples, options.measured)),
         start_{real, config, division_.fitted, options.histograms},
         options_(options),
@@ -374,15 +377,27 @@ class Pipeline {
     quantized = corrected(prepared);
   }
 
-  /// Few samples say which layers stay in float; all are in integers again where that gains nothing on those held back.
+  /// The noisiest samples have to gain what those held back, or all, need.
+  void leave_in_float_until_useful(PreparedModel &prepared, graph::Graph &quantized) {
+    const Accuracy now = verdict_.of_both();
+    const std::vector<double> work = work_of_nodes(quantized, judging_.read(0));
+    const double samples = kRankingWork / std::accumulate(work.begin(), work.end(), 1.0);
+    const auto most = static_cast<std::size_t>(std::clamp(samples, kRanking, kMostRanking));
+    const std::vector<std::size_t> noisiest = now.noisiest(most);
+    const Samples few = chosen(judging_, noisiest);
+    const double gain = kUseful - std::min(now.worst_db(), verdict_.held_back.worst_db());
+    leave_in_float(prepared, quantized,
+                   Goal(real_, few, few, {.sqnr_db = now.only(noisiest).worst_db() + gain, .top1 = {}}));
+  }
+
+  /// All layers are in integers again where that gains nothing on the samples held back.
   void make_useful(PreparedModel &prepared, graph::Graph &quantized) {
     PreparedModel whole = copy_of(prepared);
     graph::Graph corrected_whole = quantized;
     QuantizationReport report = report_;
     const std::optional<Corrections> kept = kept_;
     const Accuracy before = unseen(prepared);
-    const Samples few = some_of(samples_, kRanking);
-    leave_in_float(prepared, quantized, Goal(real_, few, few, {.sqnr_db = kUseful, .top1 = {}}));
+    leave_in_float_until_useful(prepared, quantized);
     if (report_.fallen.empty() || unseen(prepared).worst_db() > before.worst_db()) return;
     prepared = std::move(whole);
     quantized = std::move(corrected_whole);
@@ -407,7 +422,8 @@ class Pipeline {
       correct(prepared, other, fitted, which);
       if (keeps(which, best, other, verdict)) best = std::move(other);
     }
-    report_.accuracy = std::move(verdict.held_back);
+    report_.accuracy = verdict.held_back;
+    verdict_ = std::move(verdict);
     if (kept_) unseen_.reset();
     return best;
   }
@@ -521,6 +537,7 @@ class Pipeline {
   const RowCount &rows_;
   const Division division_;
   const Samples also_judging_;  // the fitted ones, where something is compared and they are others
+  const Samples judging_;       // both
   const Samples measured_;
   const Start start_;
   const QuantizeOptions &options_;
@@ -528,6 +545,7 @@ class Pipeline {
   bool bias_;  // a correction of biases is worth a trial
   std::optional<Goal> goal_;
   std::optional<Judge> judge_;
+  Verdict verdict_;  // of the model as it was corrected last
   std::optional<Corrections> kept_;
   std::optional<PreparedModel> narrow_;  // what is kept, with ranges that held-back samples have not widened
   std::optional<Accuracy> unseen_;       // of what is kept now, where it is known

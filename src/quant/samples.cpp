@@ -15,12 +15,6 @@ Indices spread(const Indices &all, std::size_t count) {
   return some;
 }
 
-Samples at(const Samples &all, const Indices &indices) {
-  Indices numbers;
-  for (const std::size_t i : indices) numbers.push_back(all.number(i));
-  return {indices.size(), [&all, indices](std::size_t i) { return all.read(indices[i]); }, numbers};
-}
-
 Indices each_of(const Samples &samples) {
   Indices indices;
   for (std::size_t i = 0; i < samples.count; ++i) indices.push_back(i);
@@ -51,8 +45,24 @@ Samples counted(const Samples &samples, const char *stage, const Progress &progr
           samples.numbers};
 }
 
+Samples chosen(const Samples &all, const Indices &indices) {
+  Indices numbers;
+  for (const std::size_t i : indices) numbers.push_back(all.number(i));
+  return {indices.size(), [&all, indices](std::size_t i) { return all.read(indices[i]); }, numbers};
+}
+
+Samples joined(const Samples &first, const Samples &second) {
+  Indices numbers;
+  for (const Samples *part : {&first, &second})
+    for (const std::size_t i : each_of(*part)) numbers.push_back(part->number(i));
+  const auto read = [&first, &second](std::size_t i) {
+    return i < first.count ? first.read(i) : second.read(i - first.count);
+  };
+  return {first.count + second.count, read, numbers};
+}
+
 Samples some_of(const Samples &all, std::size_t most) {
-  return at(all, spread(each_of(all), std::min(all.count, most)));
+  return chosen(all, spread(each_of(all), std::min(all.count, most)));
 }
 
 Division divide(const Samples &all, std::size_t most) {
@@ -67,7 +77,7 @@ Division divide(const Samples &all, std::size_t most) {
   Indices rest;
   const Indices every = each_of(all);
   std::set_difference(every.begin(), every.end(), fitted.begin(), fitted.end(), std::back_inserter(rest));
-  return {at(all, fitted), at(all, held_back), at(all, rest)};
+  return {chosen(all, fitted), chosen(all, held_back), chosen(all, rest)};
 }
 
 }  // namespace qtn::quant

@@ -40,6 +40,12 @@ Samples counted(const Samples &samples, const char *stage, const Progress &progr
 /// Evenly spread over all; these stay with the caller.
 Samples some_of(const Samples &all, std::size_t most);
 
+/// Those with these indices, in this order; `all` stays with the caller.
+Samples chosen(const Samples &all, const std::vector<std::size_t> &indices);
+
+/// Those of `first`, then those of `second`; both stay with the caller.
+Samples joined(const Samples &first, const Samples &second);
+
 /// Parts of all samples, each evenly spread and in order. A single sample is in both.
 struct Division {
   Samples fitted;     ///< at most `most`

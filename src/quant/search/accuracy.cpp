@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/stable_order.hpp"
+
 namespace qtn::quant {
 namespace {
 
@@ -93,16 +95,40 @@ std::optional<double> Accuracy::agreement() const {
   return static_cast<double>(agree) / static_cast<double>(rows);
 }
 
+Accuracy Accuracy::only(const std::vector<std::size_t> &of_samples) const {
+  Accuracy some{.names = names, .steady = steady, .samples = {}};
+  for (const std::size_t s : of_samples) some.samples.push_back(samples[s]);
+  return some;
+}
+
+std::vector<std::size_t> Accuracy::noisiest(std::size_t most) const {
+  std::vector<double> noise(samples.size(), 0);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!steady[i]) continue;
+    const double signal = of_output(i).signal;
+    for (std::size_t s = 0; s < samples.size(); ++s)
+      noise[s] = std::max(noise[s], Noise{.signal = signal, .noise = samples[s][i].noise}.relative());
+  }
+  std::vector<std::size_t> order =
+      stable_order(samples.size(), [&](std::size_t a, std::size_t b) { return noise[a] > noise[b]; });
+  order.resize(std::min(most, order.size()));
+  return order;
+}
+
+Accuracy Verdict::of_both() const {
+  Accuracy both{.names = held_back.names, .steady = held_back.steady, .samples = held_back.samples};
+  both.samples.insert(both.samples.end(), fitted.samples.begin(), fitted.samples.end());
+  return both;
+}
+
 namespace {
 
 /// As Accuracy::sqnr_db() without one of the samples.
 double without_sample(const Accuracy &all, std::size_t left_out) {
-  Accuracy others;
-  others.names = all.names;
-  others.steady = all.steady;
+  std::vector<std::size_t> others;
   for (std::size_t s = 0; s < all.samples.size(); ++s)
-    if (s != left_out) others.samples.push_back(all.samples[s]);
-  return others.sqnr_db();
+    if (s != left_out) others.push_back(s);
+  return all.only(others).sqnr_db();
 }
 
 void add_gains(std::vector<double> &gains, const Accuracy &a, const Accuracy &b, double most) {

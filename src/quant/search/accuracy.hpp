@@ -49,6 +49,12 @@ struct Accuracy {
 
   /// Part of the rows of a first output [batch, classes] with the largest value where the float model has it.
   std::optional<double> agreement() const;
+
+  /// The noise of these samples alone.
+  Accuracy only(const std::vector<std::size_t> &of_samples) const;
+
+  /// At most so many samples, those with the most noise first: in any output, as a part of its signal in all samples.
+  std::vector<std::size_t> noisiest(std::size_t most) const;
 };
 
 class AccuracyMeter {
@@ -72,6 +78,9 @@ class AccuracyMeter {
 /// On samples that nothing was fitted to, and on those that it was fitted to.
 struct Verdict {
   Accuracy held_back, fitted;
+
+  /// The noise of the samples held back, then of the others.
+  Accuracy of_both() const;
 };
 
 /// Whether `b` is nearer to float than `a` by `least` dB of the held-back samples: over all of them, of which no single
