@@ -68,13 +68,15 @@ constexpr int chains() {
   return (wanted * mr + 1) * nv + 1 <= V::kRegisters ? wanted : 1;
 }
 
-/// Written out several times a loop needs fewer instructions; smaller tiles wait for other things, and a Store may say
-/// that it `kIsRare`.
+/// Written out several times a loop needs fewer instructions, and what it fetches ahead takes less of its time. A tile of a
+/// row or two waits for other things, of integers any small one; and a Store may say that it `kIsRare`.
 template <class V, int mr, int columns, class Store>
 constexpr int steps_together() {
   constexpr int kChains = chains<V, mr, columns / V::kLanes>();
   constexpr bool kIsRare = requires { requires Store::kIsRare; };
-  return columns == V::kNr && 2 * mr > V::kMr && !kIsRare && V::kTogether > kChains ? V::kTogether : kChains;
+  constexpr bool kInBlocks = requires { V::kInBlocks; };
+  constexpr bool kGains = columns == V::kNr && !kIsRare && (kInBlocks ? mr > 2 : 2 * mr > V::kMr);
+  return kGains && V::kTogether > kChains ? V::kTogether : kChains;
 }
 
 constexpr std::ptrdiff_t kCacheLine = 64;  // bytes
@@ -117,6 +119,7 @@ struct BroadcastTiles {
     constexpr bool kInBlocks = requires { V::kInBlocks; };
     constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = nv * kBytes, kAhead = 8192;
     constexpr int kFetched = kTogether < 4 ? 1 : kTogether / 2;  // lines of the next panel
+    constexpr bool kFetchesRows = kInBlocks && 2 * mr > V::kMr;  // those of small tiles are near
     typename V::Vector b[nv];
     Accumulators<V, mr, nv> acc[kChains];
     unroll<nv>([&](auto j) { b[j] = V::zero(); });
@@ -156,7 +159,7 @@ struct BroadcastTiles {
           move(kTogether);
           unroll<kFetched>([&](auto line) { __builtin_prefetch(next + line * kCacheLine, 0, 2); });
           next += next_step;
-          if constexpr (kInBlocks) next_rows.fetch();
+          if constexpr (kFetchesRows) next_rows.fetch();
         }
         if constexpr (kTogether > 1)
           for (; s != 0; --s) {

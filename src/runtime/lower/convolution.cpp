@@ -4,6 +4,7 @@
 
 #include "ops/common/im2col.hpp"
 #include "runtime/lower/borders.hpp"
+#include "runtime/lower/inside_taps.hpp"
 #include "runtime/lower/kinds.hpp"
 #include "runtime/lower/neighbours.hpp"
 #include "runtime/lower/phases.hpp"
@@ -75,9 +76,13 @@ bool is_depthwise(const Weights &w, const Shape &x) {
   return w.out == 1 && w.groups > 1 && static_cast<std::int64_t>(w.groups) == x[1];
 }
 
-void add_convolution(Lowering &l, SlotId from, SlotId to, ops::Window window, const LinearWeights &w,
-                     const QuantizedRange &out, const PackCache &cache) {
+void add_convolution(Lowering &l, SlotId from, SlotId to, const ops::Window &whole, const LinearWeights &of_whole,
+                     const QuantizedRange &out, const PackCache &of_node) {
   Edge x = l.edge(from), y = l.edge(to);
+  const InsideTaps inside(whole);
+  ops::Window window = inside.window();
+  const LinearWeights w = inside.weights(of_whole, static_cast<std::int32_t>(x.form.quantizer->zero_point()));
+  const PackCache cache = inside.cache(of_node);
   lay_down(window, x, y);
   if (is_depthwise(w, x.form.shape)) return l.add_step(make_depthwise(x, y, window, w, out, l.clamp(), l.isa, cache));
   x = with_borders(l, x, w.groups, window);
@@ -87,9 +92,13 @@ void add_convolution(Lowering &l, SlotId from, SlotId to, ops::Window window, co
                                      });
 }
 
-void add_real_convolution(Lowering &l, SlotId from, SlotId to, ops::Window window, const RealWeights &w,
-                          const PackCache &cache) {
+void add_real_convolution(Lowering &l, SlotId from, SlotId to, const ops::Window &whole, const RealWeights &of_whole,
+                          const PackCache &of_node) {
   Edge x = l.edge(from), y = l.edge(to);
+  const InsideTaps inside(whole);
+  ops::Window window = inside.window();
+  const RealWeights w = inside.weights(of_whole);
+  const PackCache cache = inside.cache(of_node);
   lay_down(window, x, y);
   if (is_depthwise(w, x.form.shape) && is_flat(window))
     return l.add_step(make_real_depthwise(x, y, window, w, l.clamp(), l.isa, cache));

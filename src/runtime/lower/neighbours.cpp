@@ -10,7 +10,7 @@ namespace {
 /// Outputs of a vector, or of two, in every kernel: half a panel with AVX-512, a whole one elsewhere.
 constexpr std::int64_t kLanes = 16;
 
-/// Rows of fewer pixels are gathered.
+/// Rows of fewer pixels leave too much of a tile empty.
 constexpr std::int64_t kNarrow = 7;
 
 std::int64_t pixels_of(std::int64_t width, std::int64_t count) { return (width + count - 1) / count; }

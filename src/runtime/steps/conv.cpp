@@ -13,7 +13,7 @@ namespace qtn::runtime {
 namespace {
 
 // Strips of fewer rows than this leave too much of a tile empty.
-constexpr std::int64_t kNarrow = 7;
+constexpr std::int64_t kNarrow = 4;
 
 // In all sets of taps inside the image, each of which has runs and biases of its own.
 constexpr std::size_t kMostTaps = std::size_t{1} << 20;

@@ -45,6 +45,12 @@ kernels::DepthwiseWindow kernel_window(const ops::Window &w) {
   return to;
 }
 
+/// Images of different sizes are seen through different windows of one node, whose packs are not the same.
+std::size_t form_of(const kernels::DepthwiseWindow &w) {
+  const bool is_adjacent = w.stride[1] == 1 && w.dilation[1] == 1;
+  return 2 * static_cast<std::size_t>(w.kernel[1]) + is_adjacent;
+}
+
 /// Pixels that a dilated window reads together, along one axis of an image: every `apart`-th one. Outputs that are as far
 /// apart are those of a window without dilation over them.
 struct Sieve {
@@ -109,7 +115,7 @@ class DepthwiseStep final : public TailedStep {
       if (window_.kernel[axis] == 1) window_.dilation[axis] = 1;
       if (window_.stride[axis] == 1) std::swap(apart_[axis], window_.dilation[axis]);
     }
-    packed_ = cache(0, [&] { return pack(kernel_, window_, w); });
+    packed_ = cache(form_of(window_), [&] { return pack(kernel_, window_, w); });
     kernel = kernel_.name;
     integer = true;
     reads = {x.slot};
@@ -199,7 +205,7 @@ class VolumeStep final : public TailedStep {
     rows_.kernel[0] = window.kernel[2] * window.kernel[0];
     rows_.stride[0] = rows_.dilation[0] = 1;
     rows_.pad[0] = 0;
-    packed_ = cache(0, [&] { return pack(kernel_, rows_, w); });
+    packed_ = cache(form_of(rows_), [&] { return pack(kernel_, rows_, w); });
     kernel = kernel_.name;
     integer = true;
     reads = {x.slot};

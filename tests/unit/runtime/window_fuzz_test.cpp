@@ -3,6 +3,7 @@
 // instruction set, with one and two threads, at batch 1 and 3.
 #include "graph/integer.hpp"
 #include "runtime/support.hpp"
+#include "sums.hpp"
 
 namespace qtn::test {
 namespace {
@@ -104,6 +105,88 @@ void test_depthwise(void **) {
     add_conv(b, "conv", "x", "y", weight, a);
     expect_same_bits(with_reader(b, channels), describe("depthwise", w, weight));
   }
+}
+
+/// One session sees images of all these sizes.
+void expect_same_in_one_session(graph::Graph g, const std::vector<Shape> &sizes, bool integers, const std::string &what) {
+  Shape &shape = *g.value(g.inputs[0]).shape;
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) shape[axis] = -1;
+  const runtime::Session reference(g, {runtime::Engine::reference, 1});
+  each_isa([&](const std::string &isa) {
+    const runtime::Session session(g, {runtime::Engine::native, 1});
+    for (const Shape &size : sizes) {
+      const Tensor image = random(size, -1.2f, 1.7f, 7);
+      const Tensor *inputs[] = {&image};
+      const Tensor got = session.run(inputs)[0], want = reference.run(inputs)[0];
+      const std::string which = cat(isa, ", x ", to_string(size), ", ", what);
+      if (integers)
+        expect_equal(got, want, which);
+      else if (!equal_but_for_sums(got, want, 0, 1e-5))
+        fail_test(which, " is not that of the operators");
+    }
+  });
+}
+
+/// Images of up to three places along each axis, where many taps meet borders only, and others after them in one session.
+void test_tiny_images(void **) {
+  Dice dice(12);
+  for (int i = 0; i < 150; ++i) {
+    const auto axes = static_cast<std::size_t>(dice.in(1, 3));
+    const bool depthwise = dice.one_in(4), integers = !dice.one_in(3);
+    const std::int64_t groups = depthwise ? dice.in(2, 40) : dice.one_in(3) ? dice.in(2, 3) : 1;
+    const std::int64_t each = depthwise ? 1 : dice.in(1, 40), filters = groups * (depthwise ? 1 : dice.in(1, 20));
+    Shape x{1, groups * each}, weight{filters, each}, pointwise{2, filters};
+    Ints strides, dilations, pads(2 * axes);
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      weight.push_back(dice.in(1, axes == 3 ? 4 : 7));
+      strides.push_back(dice.in(1, 2));
+      dilations.push_back(dice.in(1, 2));
+      const std::int64_t reach = (weight.back() - 1) * dilations.back();
+      pads[axis] = dice.in(0, reach);
+      pads[axes + axis] = dice.in(reach - pads[axis], reach);
+      x.push_back(dice.in(1, 3));
+      pointwise.push_back(1);
+    }
+    GraphBuilder b;
+    b.input("x", x);
+    add_conv(b, "conv", "x", "y", weight,
+             attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", groups}}));
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    graph::Graph g = b.build({"z"});
+    if (integers) g = quantized(g, i % 2 ? seven_bit_weights() : quant::Config("onnx"));
+    std::vector<Shape> sizes{x};
+    for (const int longest : {9, 3}) {
+      for (std::size_t axis = 2; axis < x.size(); ++axis) x[axis] = dice.in(1, longest);
+      sizes.push_back(x);
+    }
+    expect_same_in_one_session(g, sizes, integers,
+                               cat("tiny image, w ", to_string(weight), " groups ", groups, " strides ",
+                                   to_string(Shape(strides)), " dilations ", to_string(Shape(dilations)), " pads ",
+                                   to_string(Shape(pads))));
+  }
+}
+
+/// One convolution that sees images of one place along an axis, and larger ones, in either order.
+void test_sizes_in_turns(void **) {
+  const auto expect = [](const Shape &weight, const Attrs &a, const std::vector<Shape> &sizes) {
+    GraphBuilder b;
+    b.input("x", sizes[0]);
+    add_conv(b, "conv", "x", "y", weight, a);
+    Shape pointwise{2, weight[0]};
+    while (pointwise.size() < weight.size()) pointwise.push_back(1);
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    const graph::Graph g = b.build({"z"});
+    for (const bool integers : {true, false})
+      expect_same_in_one_session(integers ? quantized(g, quant::Config("onnx")) : g, sizes, integers,
+                                 cat("sizes in turns, w ", to_string(weight)));
+  };
+  for (const std::int64_t filters : {3, 24})
+    for (const std::int64_t channels : {1, 6})
+      expect({filters, channels, 5, 1}, attrs({{"pads", Ints{2, 0, 2, 0}}}),
+             {{1, channels, 30, 1}, {1, channels, 30, 20}, {1, channels, 8, 1}});
+  expect({6, 1, 5, 1}, attrs({{"pads", Ints{2, 0, 2, 0}}, {"group", std::int64_t{6}}}), {{1, 6, 9, 4}, {1, 6, 9, 1}});
+  expect({6, 1, 1, 3, 3}, attrs({{"pads", Ints{0, 1, 2, 0, 1, 2}}, {"dilations", Ints{1, 1, 2}}, {"group", std::int64_t{6}}}),
+         {{1, 6, 1, 5, 9}, {1, 6, 3, 5, 9}});
 }
 
 /// Few outputs over wide rows, of which kernels make several that lie side by side together.
@@ -400,6 +483,8 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_tiny_images),
+      cmocka_unit_test(test_sizes_in_turns),
       cmocka_unit_test(test_few_outputs),
       cmocka_unit_test(test_transposed_volumes),
       cmocka_unit_test(test_phases_of_one_tap),
