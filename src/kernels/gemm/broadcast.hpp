@@ -68,14 +68,14 @@ constexpr int chains() {
   return (wanted * mr + 1) * nv + 1 <= V::kRegisters ? wanted : 1;
 }
 
-/// Written out several times a loop needs fewer instructions, and what it fetches ahead takes less of its time. A tile of a
-/// row or two waits for other things, of integers any small one; and a Store may say that it `kIsRare`.
+/// Written out several times a loop needs fewer instructions, and fetches ahead in fewer of them. Small tiles of
+/// integers wait for other things, and a Store may say that it `kIsRare`.
 template <class V, int mr, int columns, class Store>
 constexpr int steps_together() {
   constexpr int kChains = chains<V, mr, columns / V::kLanes>();
   constexpr bool kIsRare = requires { requires Store::kIsRare; };
   constexpr bool kInBlocks = requires { V::kInBlocks; };
-  constexpr bool kGains = columns == V::kNr && !kIsRare && (kInBlocks ? mr > 2 : 2 * mr > V::kMr);
+  constexpr bool kGains = columns == V::kNr && !kIsRare && (kInBlocks || 2 * mr > V::kMr);
   return kGains && V::kTogether > kChains ? V::kTogether : kChains;
 }
 
