@@ -51,9 +51,11 @@ LinearWeights InsideTaps::weights(const LinearWeights &all, std::int32_t zero_po
   w.weight = inside<std::int8_t>(all.weight, channels);
   w.k = static_cast<std::size_t>(inside_.taps_count() * channels);
   const auto sum = [](const LinearWeights &of, std::size_t o) {
-    return std::accumulate(of.filter(o), of.filter(o) + of.k, std::int32_t{0});
+    return std::accumulate(of.filter(o), of.filter(o) + of.k, std::int64_t{0});
   };
-  for (std::size_t o = 0; o < w.bias.size(); ++o) w.bias[o] += zero_point * (sum(all, o) - sum(w, o));
+  // It is one of the sums that fit: that of activations which are zero points there, and 0 elsewhere.
+  for (std::size_t o = 0; o < w.bias.size(); ++o)
+    w.bias[o] = static_cast<std::int32_t>(w.bias[o] + zero_point * (sum(all, o) - sum(w, o)));
   return w;
 }
 
