@@ -45,7 +45,8 @@ kernels::DepthwiseWindow kernel_window(const ops::Window &w) {
   return to;
 }
 
-/// Images of different sizes are seen through different windows of one node, whose packs are not the same.
+/// Images of different sizes are seen through different windows of one node, whose packs are not the same: what
+/// kernels/depthwise/blocks.hpp packs by.
 std::size_t form_of(const kernels::DepthwiseWindow &w) {
   const bool is_adjacent = w.stride[1] == 1 && w.dilation[1] == 1;
   return 2 * static_cast<std::size_t>(w.kernel[1]) + is_adjacent;
