@@ -8,7 +8,7 @@ for 4 bits, of 128 for 8). `qtensor` and `ort`, which is ONNX Runtime, have accu
 `ort_level4` bring activations to 8 bits. `float` and `ort_float` run the floats for which the codes stand. All take turns
 in one process; with one thread the clock is CPU time. `read_gbs` is how fast the same process reads memory, and
 `copy_gbs` how fast it copies, bytes read and bytes written; `share` and `share_level4` are the parts of `read_gbs` at
-which our sessions pass over the weights that they hold. `ratio` is the time of `ort` by that of `qtensor`,
+which our sessions pass over the weights that they hold and over their inputs, which the past is. `ratio` is the time of `ort` by that of `qtensor`,
 `ratio_level4` that of `ort_level4` by that of `qtensor_level4`.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/decoding.py --python build/release/python --csv decoding.csv --page docs/transformers.md
@@ -160,7 +160,7 @@ def measure(make, bits, threads, arguments, moved, folder):
     held = {name: session.profile(values)["weights_bytes"] for name, session in ours.items()}
     speed = {name: size / ms[name] / 1e6 for name, (_, size) in moved.items()}
     for level in ("", "_level4"):
-        gbs = held[f"qtensor{level}"] / ms[f"qtensor{level}"] / 1e6
+        gbs = (held[f"qtensor{level}"] + sum(v.nbytes for v in values)) / ms[f"qtensor{level}"] / 1e6
         row |= {f"gbs{level}": f"{gbs:.1f}", f"share{level}": f"{100 * gbs / speed['read']:.0f}"}
     return row | {
         "weights_mib": f"{held['qtensor'] / 2**20:.1f}", "float_weights_mib": f"{held['float'] / 2**20:.1f}",

@@ -40,6 +40,14 @@ class WordPanels {
     return blocks_at() + form_.k / form_.block * block_bytes(form_.block) + (last ? block_bytes(last) : 0);
   }
 
+  /// How many bytes ahead of what it reads a loop over `count` panels side by side fetches: as far as the same place of
+  /// the panels that come next, unless these are long. By itself a CPU would find out where they begin too late.
+  std::size_t ahead(std::size_t count) const {
+    constexpr std::size_t kFar = 2 << 10, kShort = 64 << 10;
+    const std::size_t next = count * panel_bytes();
+    return next <= kShort ? next : kFar;
+  }
+
   std::size_t packed_bytes(std::size_t n) const { return (n + nr - 1) / nr * panel_bytes(); }
 
  protected:

@@ -26,7 +26,7 @@ PackedPtr Weights::packed(const Key &key, const std::function<PackedPtr()> &pack
   const NoFork section;
   const std::lock_guard lock(mutex_);
   PackedPtr &entry = packed_[key];
-  if (!entry) entry = pack();
+  if (!entry) entry = packs_.add(pack());
   return entry;
 }
 
@@ -46,8 +46,7 @@ Tensor Weights::dequantized(graph::ValueId value, const Tensor &constant) {
 std::size_t Weights::bytes() const {
   const NoFork section;
   const std::lock_guard lock(mutex_);
-  std::size_t sum = 0;
-  for (const auto &[key, packed] : packed_) sum += packed->bytes.size();
+  std::size_t sum = packs_.bytes();
   for (const auto &[value, tensor] : dequantized_) sum += storage_nbytes(tensor.dtype(), tensor.count());
   return sum;
 }

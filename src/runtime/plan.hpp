@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 
+#include "runtime/distinct_packs.hpp"
 #include "runtime/step.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -47,6 +48,7 @@ class Weights {
  private:
   mutable std::mutex mutex_;
   std::map<Key, PackedPtr> packed_;
+  DistinctPacks packs_;
   std::map<graph::ValueId, Tensor> dequantized_;
   std::size_t most_bytes_, dequantized_bytes_ = 0;
 };

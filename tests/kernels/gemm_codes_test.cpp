@@ -98,6 +98,8 @@ void check_unpack(const GemmCodesKernel &kernel, const GemmRealKernel &reals, co
   const std::size_t n = b.n, k = b.form.k;
   const auto want = guarded_lines(reals.packed_bytes(n, 4 * k)), got = guarded_lines(reals.packed_bytes(n, 4 * k));
   reals.pack(want.data(), {b.w.data(), static_cast<std::ptrdiff_t>(k), 1, biased ? b.bias.data() : nullptr, n, k});
+  const std::vector<float> others(std::max(n * k, n), -1e30f);  // in each place that unpack() has to fill in
+  reals.pack(got.data(), {others.data(), static_cast<std::ptrdiff_t>(k), 1, others.data(), n, k});
   for (std::size_t j = 0; j < n; j += kernel.nr)
     kernel.unpack(reals.panel(got.data(), n, k, j), packed + (j ? kernel.packed_bytes(j, b.form) : 0), b.form);
   expect_result<std::byte>(got, want.span(), kernel.name, what);

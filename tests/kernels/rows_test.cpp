@@ -388,6 +388,36 @@ void test_products(void **) {
   });
 }
 
+void test_key_products(void **) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(6);
+    for (std::size_t k = 0; k <= 300; ++k) {
+      const std::size_t m = random.in<std::size_t>(0, 9), n = random.in<std::size_t>(1, 70);
+      const auto pitch = [&](std::size_t columns) { return columns + random.in<std::size_t>(0, 2); };
+      const auto size = [](std::size_t rows, std::size_t row, std::size_t columns) {
+        return rows == 0 ? 0 : (rows - 1) * row + columns;
+      };
+      const std::size_t x_row = pitch(k), w_row = pitch(k), y_row = pitch(n);
+      Guarded<float> x(size(m, x_row, k)), w(size(n, w_row, k)), y(size(m, y_row, n));
+      for (const Guarded<float> *g : {&x, &w, &y})
+        for (float &v : g->span()) v = random.real(-2, 2);
+      std::vector<float> of_ref(y.span().begin(), y.span().end());
+      for (const auto &[by, to] : {std::pair{&kernel, y.data()}, std::pair{&ref, of_ref.data()}})
+        by->key_products({x.data(), static_cast<std::ptrdiff_t>(x_row), m, w.data(),
+                          static_cast<std::ptrdiff_t>(w_row), n, k, to, static_cast<std::ptrdiff_t>(y_row)});
+      expect_result<float>(y, of_ref, kernel.name, "key products");
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+          double want = 0;
+          for (std::size_t t = 0; t < k; ++t)
+            want += static_cast<double>(x[i * x_row + t]) * static_cast<double>(w[j * w_row + t]);
+          assert_true(std::fabs(static_cast<double>(y[i * y_row + j]) - want) <= 1e-4);
+        }
+    }
+  });
+}
+
 void test_mixtures(void **) {
   const RowsKernel &ref = kernels::rows_kernels().back();
   each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
@@ -423,6 +453,6 @@ int main() {
       cmocka_unit_test(test_rows),     cmocka_unit_test(test_softmax),  cmocka_unit_test(test_log_softmax),
       cmocka_unit_test(test_choices),  cmocka_unit_test(test_score),    cmocka_unit_test(test_root_mean_square),
       cmocka_unit_test(test_sums),     cmocka_unit_test(test_extremes), cmocka_unit_test(test_moments),
-      cmocka_unit_test(test_products), cmocka_unit_test(test_mixtures)};
+      cmocka_unit_test(test_products), cmocka_unit_test(test_key_products), cmocka_unit_test(test_mixtures)};
   return run_at_both_edges("rows", tests);
 }

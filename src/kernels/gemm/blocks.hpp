@@ -5,6 +5,7 @@
 //   kMr, kNr
 //   Element, kStep             elements of packed B, and how many of k lie side by side for a column
 //   kShift                     what is taken off every element of A
+//   kRowColumns                columns of a tile of one row, several panels, where it is faster so
 //   block_tiles(args)          tiles of kMr rows that prepare() can take at once
 //   prepare(args, row, rows)   A from this row on, as the tiles read it: {pointer, row stride}
 //   run<rows, columns>(tile, store)
@@ -13,6 +14,8 @@
 // what a tile has come to before begins it, too: store.begin(accumulators, tile). A block of a plain matrix is a strip
 // of one run.
 #pragma once
+
+#include <algorithm>
 
 #include "kernels/gemm/gemm.hpp"
 #include "kernels/gemm/panel.hpp"
@@ -39,6 +42,7 @@ struct Tile {
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
+  std::ptrdiff_t panel;      ///< bytes to the next panel
   std::size_t column, row;   ///< of Y; the row only for a Store::kPlaced
   const char *next;          ///< from where on the tile fetches the next panel, while it runs
   std::ptrdiff_t next_step;  ///< bytes for each step of k
@@ -66,28 +70,40 @@ class Runs {
 template <class V>
 using PanelsOf = Panels<typename V::Element, V::kStep, V::kNr, true, V::kShift>;
 
+/// As many columns as a tile of one row has at most.
+template <class V>
+constexpr int row_columns() {
+  if constexpr (requires { V::kRowColumns; })
+    return V::kRowColumns;
+  else
+    return V::kNr;
+}
+
 /// The strips of an image or of a block of a matrix, panel by panel.
 template <class V, class Store>
 void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a, const GemmImage &x) {
   using Weights = PanelsOf<V>;
-  constexpr std::size_t kNr = V::kNr;
+  constexpr std::size_t kNr = V::kNr, kRowColumns = row_columns<V>();
   static constexpr Runs<V, V::kNr, Store> wide;
   static constexpr Runs<V, V::kNr / 2, Store> narrow;
   const std::ptrdiff_t ldy = args.ldy * static_cast<std::ptrdiff_t>(Store::kSize);
   const char *panel = static_cast<const char *>(args.packed);
   std::size_t tile_count = 0;
   for (std::size_t s = 0; s < x.strip_count; ++s) tile_count += Tiles(x.strips[s].rows, V::kMr).count();
-  for (std::size_t j = 0; j < args.n; j += kNr) {
+  const bool one_row = kRowColumns > kNr && x.strip_count == 1 && x.strips[0].rows == 1 && !x.bias;
+  for (std::size_t j = 0, panels; j < args.n; j += panels * kNr) {
     const std::size_t left = args.n - j, width = Weights::width(left),
                       panel_bytes = Weights::panel_bytes(width, args.k);
     const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
+    panels = one_row && left >= kRowColumns ? kRowColumns / kNr : 1;
     Tile tile;
     const std::size_t share = panel_bytes / tile_count;
-    tile.next = panel + panel_bytes;
+    tile.panel = static_cast<std::ptrdiff_t>(panel_bytes);
+    tile.next = panel + panels * panel_bytes;
     tile.next_step = static_cast<std::ptrdiff_t>(Weights::weight_bytes(width, V::kStep) / tile_count + 1);
     tile.weights = panel;
     tile.multiplier = packed_bias + width * sizeof(std::int32_t);
-    tile.columns = left < width ? left : width;
+    tile.columns = std::min(left, panels * width);
     tile.column = j;
     for (std::size_t s = 0; s < x.strip_count; ++s) {
       const GemmStrip &strip = x.strips[s];
@@ -104,11 +120,14 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
         tile.y = y + row * tile.ldy;
         if constexpr (requires { Store::kPlaced; })
           tile.row = strip.y_row + static_cast<std::size_t>(row) * strip.y_step;
-        (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
+        if (panels > 1)
+          V::template run<1, static_cast<int>(kRowColumns), Store>(tile, store);
+        else
+          (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
         tile.next += share;
       }
     }
-    panel += panel_bytes;
+    panel += panels * panel_bytes;
   }
 }
 

@@ -75,7 +75,7 @@ constexpr int steps_together() {
   constexpr int kChains = chains<V, mr, columns / V::kLanes>();
   constexpr bool kIsRare = requires { requires Store::kIsRare; };
   constexpr bool kInBlocks = requires { V::kInBlocks; };
-  constexpr bool kGains = columns == V::kNr && !kIsRare && (kInBlocks || 2 * mr > V::kMr);
+  constexpr bool kGains = columns >= V::kNr && !kIsRare && (kInBlocks || 2 * mr > V::kMr);
   return kGains && V::kTogether > kChains ? V::kTogether : kChains;
 }
 
@@ -117,14 +117,16 @@ struct BroadcastTiles {
     constexpr int nv = columns / V::kLanes;
     constexpr int kChains = chains<V, mr, nv>(), kTogether = steps_together<V, mr, columns, Store>();
     constexpr bool kInBlocks = requires { V::kInBlocks; };
-    constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = nv * kBytes, kAhead = 8192;
+    constexpr int kOfPanel = std::min(columns, V::kNr) / V::kLanes;
+    constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = kOfPanel * kBytes, kAhead = 8192;
+    const auto place = [&](auto j) { return j / kOfPanel * t.panel + j % kOfPanel * static_cast<int>(kBytes); };
     constexpr int kFetched = kTogether < 4 ? 1 : kTogether / 2;  // lines of the next panel
     constexpr bool kFetchesRows = kInBlocks && 2 * mr > V::kMr;  // those of small tiles are near
     typename V::Vector b[nv];
     Accumulators<V, mr, nv> acc[kChains];
     unroll<nv>([&](auto j) { b[j] = V::zero(); });
     unroll<kChains>([&](auto c) { acc[c].fill(b); });
-    unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
+    unroll<nv>([&](auto j) { b[j] = V::load(t.bias + place(j)); });
     acc[0].fill(b);
     if constexpr (requires { store.begin(acc[0].v, t); }) store.begin(acc[0].v, t);
     // Integers have no blocks, and need no memory for them.
@@ -137,9 +139,9 @@ struct BroadcastTiles {
       Rows<mr> rows(t.a + run->at, t.lda);
       const char *w = t.weights + run->k / V::kStep * kRow;
       const auto step = [&](auto s) __attribute__((always_inline)) {
-        unroll<nv>([&](auto j) { b[j] = V::load(w + s * kRow + j * kBytes); });
+        unroll<nv>([&](auto j) { b[j] = V::load(w + s * kRow + place(j)); });
         // B passes by while its panel is read again for each tile, and does not stay in the first level of cache.
-        unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + s * kRow + j * kBytes); });
+        unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + s * kRow + place(j)); });
         acc[s % kChains].template add_products<4 * s>(rows, b);
       };
       const auto move = [&](int steps) __attribute__((always_inline)) {

@@ -9,8 +9,9 @@ namespace {
 struct Pairs {
   using Integers = __m256i;
   using Reals = __m256;
-  static constexpr int kVectors = 2;  // of a panel
-  static constexpr int kUp = 128;     // what dot_bytes() takes off elements by itself
+  static constexpr int kVectors = 2;          // of a panel
+  static constexpr int kUp = 128;             // what dot_bytes() takes off elements by itself
+  static constexpr std::size_t kAhead = 512;  // what is fetched before it is read
 
   static __m256i words(const char *p) { return load(p); }
   static __m256i four(const std::int8_t *q) {

@@ -8,8 +8,9 @@ namespace {
 struct Vnni {
   using Integers = __m512i;
   using Reals = __m512;
-  static constexpr int kVectors = 1;  // of a panel
-  static constexpr int kUp = 0;       // what dot_bytes() takes off elements by itself
+  static constexpr int kVectors = 1;           // of a panel
+  static constexpr int kUp = 0;                // what dot_bytes() takes off elements by itself
+  static constexpr std::size_t kAhead = 1024;  // what is fetched before it is read
 
   static __m512i words(const char *p) { return _mm512_loadu_si512(p); }
   static __m512i low_halves(__m512i w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
@@ -48,12 +49,16 @@ void run_form(const BlocksArgs &args) {
   using T = BlocksTiles<Vnni, bits, zeros>;
   // Every panel meets all rows while it is in cache.
   constexpr std::size_t kMr = 4, kColumns = 64;
+  // Short ones are read fastest in the order of memory.
+  constexpr std::size_t kShort = 16 << 10;
+  const bool in_order = typename T::Layout(args.form).panel_bytes() < kShort;
   for (std::size_t j = 0; j < args.n; j += kColumns) {
     const std::size_t end = j + kColumns < args.n ? j + kColumns : args.n;
     std::size_t i = 0;
     for (; i + kMr <= args.m; i += kMr) T::template rows<kMr, 2>(args, i, j, end);
     for (; i + 2 <= args.m; i += 2) T::template rows<2, 4>(args, i, j, end);
-    for (; i < args.m; ++i) T::template rows<1, 4>(args, i, j, end);
+    for (; i < args.m; ++i)
+      in_order ? T::template rows<1, 1>(args, i, j, end) : T::template rows<1, 4>(args, i, j, end);
   }
 }
 

@@ -39,7 +39,6 @@ struct BlocksTiles {
   using Integers = typename V::Integers;
   using Reals = typename V::Reals;
   static constexpr std::size_t kNr = 16, kLine = kNr * sizeof(float);
-  static constexpr std::size_t kAhead = 512;  // what is fetched before it is read
   static constexpr int kLanes = static_cast<int>(sizeof(Reals) / sizeof(float));
   using Layout = BlocksPanels<kNr>;
 
@@ -86,7 +85,7 @@ struct BlocksTiles {
           four[r] = V::four(x + r * row_bytes);
           if constexpr (bits == 4) next[r] = V::four(x + r * row_bytes + 4);
         });
-        unroll<np>([&](auto p) { _mm_prefetch(base[p] + at + kAhead, _MM_HINT_T0); });
+        unroll<np>([&](auto p) { _mm_prefetch(base[p] + at + V::kAhead, _MM_HINT_T0); });
         unroll<nv>([&](auto c) {
           const Integers words = V::words(of(c) + at);
           unroll<mr>([&](auto r) {

@@ -9,8 +9,6 @@ namespace qtn::kernels::gemm_codes_avx512 {
 namespace {
 
 constexpr std::size_t kNr = 16, kLine = kNr * sizeof(float);
-// What is fetched before it is read: CPUs stop doing that by themselves at the end of every page.
-constexpr std::size_t kAhead = 512;
 using Layout = CodesPanels<kNr>;
 
 /// Elements of words as floats, times 2^(32 - bits).
@@ -76,6 +74,7 @@ template <class Code, int np, class Sink>
   const Layout layout(form);
   const char *base[np];
   unroll<np>([&](auto c) { base[c] = panel + static_cast<std::size_t>(c) * panel_bytes; });
+  const std::size_t ahead = layout.ahead(np);
   std::size_t at = layout.blocks_at(), k = 0;
   for (std::size_t b = 0, blocks = form.blocks(); b < blocks; ++b) {
     const std::size_t depth = layout.depth(b);
@@ -83,6 +82,7 @@ template <class Code, int np, class Sink>
     unroll<np>([&](auto c) {
       if constexpr (Code::zeros) zero[c] = Code::zero(base[c] + kLine + b * kNr);
       scale[c] = _mm512_loadu_ps(base[c] + at);
+      _mm_prefetch(base[c] + at + ahead, _MM_HINT_T1);
     });
     at += kLine;
     const auto weight = [&](auto c, __m512 element) {
@@ -96,7 +96,7 @@ template <class Code, int np, class Sink>
         __m512i words[np];
         unroll<np>([&](auto c) {
           words[c] = load(base[c] + at);
-          _mm_prefetch(base[c] + at + kAhead, _MM_HINT_T0);
+          _mm_prefetch(base[c] + at + ahead, _MM_HINT_T1);
         });
         unroll<kPerWord>([&](auto i) {
           sink.begin(k + i);

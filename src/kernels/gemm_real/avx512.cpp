@@ -12,7 +12,7 @@ struct Real : BroadcastTiles<Real>, InPlace<Real> {
   using Vector = __m512;
   using Element = std::int8_t;
   static constexpr int kMr = 14, kNr = 32, kLanes = 16, kShift = 0, kStep = 4, kRegisters = 32, kInFlight = 0,
-                       kTogether = 4;
+                       kTogether = 4, kRowColumns = 64;
   static constexpr bool kInBlocks = true;
 
   static __m512 load(const char *p) { return _mm512_loadu_ps(p); }

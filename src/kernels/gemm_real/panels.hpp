@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packed form of B in float32, laid out as Panels lays out bytes: a float takes the place of four of them, and the
-// place of the multipliers stays unused.
+// The packed form of B in float32, laid out as Panels lays out bytes: a float takes the place of four of them, and in
+// the place of the multipliers there are zeros.
 #pragma once
 
 #include "kernels/gemm/blocks.hpp"
@@ -21,7 +21,7 @@ struct RealPanels {
       float *to = reinterpret_cast<float *>(panel);
       from.column == 1 ? copy_rows(to, from, j, w, used) : copy_columns(to, from, j, w, used);
       float *bias = to + from.k * w;
-      for (std::size_t c = 0; c < w; ++c) bias[c] = c < used && from.bias ? from.bias[j + c] : 0.0f;
+      for (std::size_t c = 0; c < 2 * w; ++c) bias[c] = c < used && from.bias ? from.bias[j + c] : 0.0f;
       panel += Form::panel_bytes(w, from.k * kFloat);
       j += used;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rows/bytes.hpp"
 #include "kernels/rows/codes.hpp"
+#include "kernels/rows/key_products.hpp"
 #include "kernels/rows/lanes.hpp"
 #include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
@@ -20,7 +21,8 @@ void extremes(const RowExtremesArgs &args) { RowReductions<32>::extremes(args); 
 RowMoments moments(const float *x, std::size_t count) { return Rows<32>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<32>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<32>::run(args); }
-void mixtures(const RowMixturesArgs &args) { RowMixtures<32>::run(args); }
+void key_products(const FewRowsArgs &args) { KeyProducts<32>::run(args); }
+void mixtures(const FewRowsArgs &args) { RowMixtures<32>::run(args); }
 void score_bytes(const ScoreBytesArgs &args) { RowBytes<32>::score(args); }
 void row_bytes(const RowBytesArgs &args) { RowBytes<32>::rows(args); }
 void column_bytes(const ColumnBytesArgs &args) { RowBytes<32>::columns(args); }

@@ -18,7 +18,7 @@ struct RowMixtures {
   };
 
   template <int size, int rows, int vectors>
-  static void block(const RowMixturesArgs &args, std::size_t i, std::size_t j) {
+  static void block(const FewRowsArgs &args, std::size_t i, std::size_t j) {
     using V = Functions<size>;
     const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row, *w = args.w + j;
     TileSums<Sums<size>, rows, vectors> acc{};
@@ -40,7 +40,7 @@ struct RowMixtures {
 
   /// The last vector begins early enough to be whole; where there are fewer columns, shorter vectors take them.
   template <int size, int rows>
-  static void columns(const RowMixturesArgs &args, std::size_t i) {
+  static void columns(const FewRowsArgs &args, std::size_t i) {
     constexpr std::size_t kCount = size / sizeof(float);
     constexpr int kVectors = 8 / rows;
     if (args.n < kCount) {
@@ -58,7 +58,7 @@ struct RowMixtures {
     if (j < args.n) block<size, rows, 1>(args, i, args.n - kCount);
   }
 
-  static void few_columns(const RowMixturesArgs &args, std::size_t i, std::size_t rows) {
+  static void few_columns(const FewRowsArgs &args, std::size_t i, std::size_t rows) {
     for (std::size_t j = 0; j < args.n; ++j)
       for (std::size_t r = 0; r < rows; ++r) {
         const float *x = args.x + static_cast<std::ptrdiff_t>(i + r) * args.x_row, *w = args.w + j;
@@ -68,7 +68,7 @@ struct RowMixtures {
       }
   }
 
-  static void run(const RowMixturesArgs &args) {
+  static void run(const FewRowsArgs &args) {
     std::size_t i = 0;
     for (; i + 4 <= args.m; i += 4) columns<bytes, 4>(args, i);
     for (; i + 2 <= args.m; i += 2) columns<bytes, 2>(args, i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rows/bytes.hpp"
 #include "kernels/rows/codes.hpp"
+#include "kernels/rows/key_products.hpp"
 #include "kernels/rows/lanes.hpp"
 #include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
@@ -20,7 +21,8 @@ void extremes(const RowExtremesArgs &args) { RowReductions<16>::extremes(args); 
 RowMoments moments(const float *x, std::size_t count) { return Rows<16>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<16>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<16>::run(args); }
-void mixtures(const RowMixturesArgs &args) { RowMixtures<16>::run(args); }
+void key_products(const FewRowsArgs &args) { KeyProducts<16>::run(args); }
+void mixtures(const FewRowsArgs &args) { RowMixtures<16>::run(args); }
 void score_bytes(const ScoreBytesArgs &args) { RowBytes<16>::score(args); }
 void row_bytes(const RowBytesArgs &args) { RowBytes<16>::rows(args); }
 void column_bytes(const ColumnBytesArgs &args) { RowBytes<16>::columns(args); }

@@ -19,7 +19,8 @@ namespace qtn::kernels {
     RowMoments moments(const float *x, std::size_t count); \
     void shift(const ShiftArgs &args);                     \
     void products(const RowProductsArgs &args);            \
-    void mixtures(const RowMixturesArgs &args);            \
+    void key_products(const FewRowsArgs &args);            \
+    void mixtures(const FewRowsArgs &args);                \
     void score_bytes(const ScoreBytesArgs &args);          \
     void row_bytes(const RowBytesArgs &args);              \
     void column_bytes(const ColumnBytesArgs &args);        \
@@ -46,6 +47,7 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::moments,                 \
    rows_##id::shift,                   \
    rows_##id::products,                \
+   rows_##id::key_products,            \
    rows_##id::mixtures,                \
    rows_##id::score_bytes,             \
    rows_##id::row_bytes,               \

@@ -166,8 +166,9 @@ struct RowProductsArgs {
   bool adds;
 };
 
-/// y[i][j] = the sum over k of x[i][k] * w[k][j], in the order of sum_blocks.hpp.
-struct RowMixturesArgs {
+/// y[i][j] = the sum over k, in the order of sum_blocks.hpp, of x[i][k] * w[j][k] for key_products(), which those of
+/// queries and keys are, and of x[i][k] * w[k][j] for mixtures().
+struct FewRowsArgs {
   const float *x;
   std::ptrdiff_t x_row;  ///< elements from row to row, here and below
   std::size_t m;
@@ -193,7 +194,8 @@ struct RowsKernel {
   RowMoments (*moments)(const float *x, std::size_t count);
   void (*shift)(const ShiftArgs &args);
   void (*products)(const RowProductsArgs &args);
-  void (*mixtures)(const RowMixturesArgs &args);
+  void (*key_products)(const FewRowsArgs &args);
+  void (*mixtures)(const FewRowsArgs &args);
   void (*score_bytes)(const ScoreBytesArgs &args);
   void (*row_bytes)(const RowBytesArgs &args);
   void (*column_bytes)(const ColumnBytesArgs &args);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of few queries, as of a decoder that makes one token with a cache of many: packing all keys and values would
-// take longer than the products do. Some keys at a time are packed, values are read where they lie. Sums have the order
-// of sum_blocks.hpp, as those of many queries.
+// take longer than the products do. Both are read where they lie. Only keys whose features lie apart are packed, some at
+// a time. Sums have the order of sum_blocks.hpp, as those of many queries.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "kernels/gemm_real/gemm_real.hpp"
@@ -17,17 +16,6 @@ namespace {
 
 using kernels::kSumBlock;
 
-/// A copy, during which what lies kAhead further comes from memory.
-void copy_ahead(const float *from, std::size_t count, float *to) {
-  constexpr std::size_t kAhead = 2048, kLine = 16;
-  std::size_t i = 0;
-  for (; i + kLine <= count; i += kLine) {
-    __builtin_prefetch(from + i + kAhead);
-    std::memcpy(to + i, from + i, kLine * sizeof(float));
-  }
-  std::copy_n(from + i, count - i, to + i);
-}
-
 class FewRealProducts final : public AttentionProducts {
  public:
   explicit FewRealProducts(Isa isa)
@@ -40,8 +28,7 @@ class FewRealProducts final : public AttentionProducts {
   std::size_t settle(const HeadSizes &sizes) override {
     sizes_ = sizes;
     room_at_ = round_up(sizes.parts * sizeof(HeadPart), kAlignment);
-    const std::size_t depth = sizes.features * sizeof(float), copied = round_up(kKeysAtOnce * depth, kAlignment),
-                      keys = copied + gemm_.packed_bytes(kKeysAtOnce, depth),
+    const std::size_t keys = gemm_.packed_bytes(kKeysAtOnce, sizes.features * sizeof(float)),
                       values = sizes.parts > 1 ? (kSumBlock + sizes.block) * sizes.values * sizeof(float) : 0;
     return room_at_ + round_up(std::max(keys, values), kAlignment);
   }
@@ -55,10 +42,13 @@ class FewRealProducts final : public AttentionProducts {
     std::size_t before = 0;
     for (const HeadPart &part : parts_in(scratch)) {
       const std::size_t count = std::min(part.count, block.keys - before);
-      for (std::size_t key = 0; key < count; key += kKeysAtOnce) {
-        const std::size_t end = std::min(count, key + kKeysAtOnce);
-        multiply_some(scratch + room_at_, part.keys, key, end, queries, block.queries, scores + before + key);
-      }
+      if (part.keys.row == 1)
+        rows_.key_products({queries.at, queries.row, block.queries, part.keys.at, part.keys.column, count,
+                            sizes_.features, scores + before, static_cast<std::ptrdiff_t>(sizes_.row)});
+      else
+        for (std::size_t key = 0; key < count; key += kKeysAtOnce)
+          multiply_columns(scratch + room_at_, part.keys, key, std::min(count, key + kKeysAtOnce), queries,
+                           block.queries, scores + before + key);
       before += count;
     }
   }
@@ -98,22 +88,11 @@ class FewRealProducts final : public AttentionProducts {
     return parts[0].values.at + static_cast<std::ptrdiff_t>(key) * parts[0].values.row;
   }
 
-  /// Keys [first, end). A copy in the order of memory is made at its speed, which packing would not reach.
-  HeadMatrix in_cache(std::byte *room, const HeadMatrix &keys, std::size_t first, std::size_t end) const {
+  /// Keys [first, end) of those that lie in columns.
+  void multiply_columns(std::byte *packed, const HeadMatrix &keys, std::size_t first, std::size_t end,
+                        const HeadMatrix &queries, std::size_t count, float *scores) const {
     const float *at = keys.at + static_cast<std::ptrdiff_t>(first) * keys.column;
-    if (keys.row != 1) return {at, keys.row, keys.column};
-    auto *copy = reinterpret_cast<float *>(room);
-    const auto features = static_cast<std::ptrdiff_t>(sizes_.features);
-    for (std::size_t k = 0; k < end - first; ++k)
-      copy_ahead(at + static_cast<std::ptrdiff_t>(k) * keys.column, sizes_.features, copy + k * sizes_.features);
-    return {copy, 1, features};
-  }
-
-  void multiply_some(std::byte *room, const HeadMatrix &keys, std::size_t first, std::size_t end,
-                     const HeadMatrix &queries, std::size_t count, float *scores) const {
-    const HeadMatrix some = in_cache(room, keys, first, end);
-    std::byte *const packed = room + round_up(kKeysAtOnce * sizes_.features * sizeof(float), kAlignment);
-    gemm_.pack(packed, {some.at, some.column, some.row, nullptr, end - first, sizes_.features});
+    gemm_.pack(packed, {at, keys.column, keys.row, nullptr, end - first, sizes_.features});
     kernels::GemmArgs args{};
     args.m = count;
     args.n = end - first;

@@ -73,8 +73,7 @@ class HeadAttentionStep final : public Step {
     block_ = score_block(static_cast<std::size_t>(lines_), row_, gemm_.mr);
     const auto all = static_cast<std::size_t>(lines_ * runs_);
     units_ = DividedHeads(static_cast<std::size_t>(batches_ * kv_heads_), all, gemm_.mr);
-    few_ =
-        lines_ * runs_ <= kFewQueries && k_.column == 1 && v_.column == 1 && k_.row == static_cast<std::ptrdiff_t>(d_);
+    few_ = lines_ * runs_ <= kFewQueries && k_.column == 1 && v_.column == 1;
     no_bias_.assign(round_up(std::max<std::size_t>(1, e_), gemm_.nr), 0);
     macs = batches_ * heads_ * queries_ * keys_ * static_cast<std::int64_t>(d_ + e_);
   }
@@ -193,11 +192,9 @@ class HeadAttentionStep final : public Step {
 
     /// A row at a time where rows have gaps.
     void multiply_few_keys(const float *q, std::size_t count, const Range &block) const {
-      const std::size_t at_once = line_step(s_.q_) == static_cast<std::ptrdiff_t>(s_.d_) ? count : 1,
-                        columns = static_cast<std::size_t>(block.end - block.begin);
-      for (std::size_t r = 0; r < count; r += at_once)
-        s_.rows_.products({q + static_cast<std::ptrdiff_t>(r) * line_step(s_.q_), at_once, k_ + block.begin * s_.k_.row,
-                           columns, s_.d_, row(r) + block.begin, s_.row_, false});
+      s_.rows_.key_products({q, line_step(s_.q_), count, k_ + block.begin * s_.k_.row, s_.k_.row,
+                             static_cast<std::size_t>(block.end - block.begin), s_.d_, row(0) + block.begin,
+                             static_cast<std::ptrdiff_t>(s_.row_)});
     }
 
     void multiply_few_values(std::size_t count, const Range &block, float *y) const {
