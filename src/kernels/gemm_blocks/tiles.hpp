@@ -2,8 +2,6 @@
 // The loops over packed panels that kernels of vectors share, and what a block of activations comes to.
 #pragma once
 
-#include <immintrin.h>
-
 #include "kernels/gemm_blocks/panels.hpp"
 #include "kernels/unroll.hpp"
 
@@ -85,7 +83,7 @@ struct BlocksTiles {
           four[r] = V::four(x + r * row_bytes);
           if constexpr (bits == 4) next[r] = V::four(x + r * row_bytes + 4);
         });
-        unroll<np>([&](auto p) { _mm_prefetch(base[p] + at + V::kAhead, _MM_HINT_T0); });
+        unroll<np>([&](auto p) { __builtin_prefetch(base[p] + at + V::kAhead); });
         unroll<nv>([&](auto c) {
           const Integers words = V::words(of(c) + at);
           unroll<mr>([&](auto r) {
@@ -124,6 +122,20 @@ struct BlocksTiles {
                    y + static_cast<std::ptrdiff_t>(r) * args.ldy + j, end - j);
   }
 };
+
+/// One panel after the other, in the order of memory, by two rows: vectors of 128 and 256 bits hold no more.
+template <class V, int bits, bool zeros>
+void run_two_rows(const BlocksArgs &args) {
+  using T = BlocksTiles<V, bits, zeros>;
+  // Every panel meets all rows while it is in cache.
+  constexpr std::size_t kColumns = 64;
+  for (std::size_t j = 0; j < args.n; j += kColumns) {
+    const std::size_t end = j + kColumns < args.n ? j + kColumns : args.n;
+    std::size_t i = 0;
+    for (; i + 2 <= args.m; i += 2) T::template rows<2, 1>(args, i, j, end);
+    if (i < args.m) T::template rows<1, 1>(args, i, j, end);
+  }
+}
 
 }  // namespace
 }  // namespace qtn::kernels
