@@ -85,7 +85,9 @@ Quantizer::Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vecto
     if (numerics_ == Numerics::nvidia && zero_points_[i] != 0)
       fail(QTN_EUNSUPPORTED, "quantizer: nvidia numerics are symmetric, zero_point ", zero_points_[i], " at index ", i,
            " is not 0");
+    has_one_zero_point_ = has_one_zero_point_ && zero_points_[i] == zero_points_[0];
   }
+  least_scale_ = *std::min_element(scales_.begin(), scales_.end());
 }
 
 Quantizer::Quantizer(qdtype dtype, std::int32_t axis, std::vector<double> scales, std::vector<double> float_zero_points,

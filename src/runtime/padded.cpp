@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/size.hpp"
 #include "runtime/layout.hpp"
@@ -132,29 +131,25 @@ LinearWeights PaddedImage::weights(const LinearWeights &w) const {
   const std::size_t used = static_cast<std::size_t>(run_used_), length = static_cast<std::size_t>(run_length_);
   const std::size_t runs = w.k / used;
   spread.k = runs * length;
-  const std::size_t count = w.groups * w.out;
-  spread.weight = Tensor(QTN_INT8, Shape{static_cast<std::int64_t>(count * spread.k)});
-  std::memset(spread.weight.data(), 0, count * spread.k);
-  for (std::size_t o = 0; o < count; ++o)
-    for (std::size_t r = 0; r < runs; ++r)
-      std::copy_n(w.filter(o) + r * used, used, spread.weight.as<std::int8_t>() + o * spread.k + r * length);
+  spread.weight = Lazy<Tensor>::by([w, runs, used, length] {
+    const std::size_t count = w.groups * w.out;
+    const Tensor all(QTN_INT8, Shape{static_cast<std::int64_t>(count * runs * length)});
+    std::memset(all.data(), 0, all.nbytes());
+    for (std::size_t o = 0; o < count; ++o)
+      for (std::size_t r = 0; r < runs; ++r)
+        std::copy_n(w.filter(o) + r * used, used, all.as<std::int8_t>() + (o * runs + r) * length);
+    return all;
+  });
   return spread;
 }
 
-std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &spread, std::size_t panels) const {
-  const std::size_t outputs = spread.groups * spread.out, class_step = spread.groups * panels;
+std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &w, std::size_t panels) const {
+  const std::size_t outputs = w.groups * w.out, class_step = w.groups * panels;
   std::vector<std::int32_t> bias(runs_.size() * class_step);
   const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1], lines = window_.kernel[2] * kh;
-  std::vector<std::uint32_t> sums(static_cast<std::size_t>(lines * kw));  // of the weights of a tap
   for (std::size_t o = 0; o < outputs; ++o) {
-    const std::int8_t *w = spread.filter(o);
-    for (std::int64_t line = 0; line < lines; ++line)
-      for (std::int64_t kx = 0; kx < kw; ++kx) {
-        const std::int8_t *tap = w + weights_of_tap(line, kx);
-        sums[static_cast<std::size_t>(line * kw + kx)] =
-            static_cast<std::uint32_t>(std::accumulate(tap, tap + channels_, std::int32_t{0}));
-      }
-    std::int32_t *to = &bias[o / spread.out * panels + o % spread.out];
+    const auto *sums = w.tap_sums.as<const std::int32_t>() + o * w.taps;
+    std::int32_t *to = &bias[o / w.out * panels + o % w.out];
     for (const Lines &there : lines_)
       for (const Columns &columns : columns_) {
         // The bias takes the zero point off every tap: give it back for those that are left out.
@@ -162,8 +157,8 @@ std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &spread, std::si
         for (std::int64_t line = 0; line < lines; ++line)
           for (std::int64_t kx = 0; kx < kw; ++kx)
             if (!there.has(line / kh, line % kh) || kx < columns.taps.begin || kx >= columns.taps.end)
-              left_out += sums[static_cast<std::size_t>(line * kw + kx)];
-        *to = static_cast<std::int32_t>(static_cast<std::uint32_t>(spread.bias[o]) + left_out * zero_point_);
+              left_out += static_cast<std::uint32_t>(sums[line * kw + kx]);
+        *to = static_cast<std::int32_t>(static_cast<std::uint32_t>(w.bias[o]) + left_out * zero_point_);
         to += class_step;
       }
   }

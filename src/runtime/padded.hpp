@@ -40,7 +40,7 @@ class PaddedImage {
   /// 0: weights() are those of gathered rows.
   std::size_t weights_form() const { return run_used_ == run_length_ ? 0 : static_cast<std::size_t>(run_length_); }
   /// Biases [class][group][panels], one class for each set of taps that lie inside the image.
-  std::vector<std::int32_t> bias(const LinearWeights &spread, std::size_t panels) const;
+  std::vector<std::int32_t> bias(const LinearWeights &w, std::size_t panels) const;
 
   std::ptrdiff_t image_bytes() const { return x_.pixels() * x_.pixel; }
   /// Room for copies of `rows` output rows, of one or several images.

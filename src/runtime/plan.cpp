@@ -30,6 +30,15 @@ PackedPtr Weights::packed(const Key &key, const std::function<PackedPtr()> &pack
   return entry;
 }
 
+LinearWeights Weights::numbers(const Key &key, const std::function<LinearWeights()> &make) {
+  const NoFork section;
+  const std::lock_guard lock(mutex_);
+  if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
+  LinearWeights made = make();
+  made.weight = {};
+  return numbers_.emplace(key, std::move(made)).first->second;
+}
+
 Tensor Weights::dequantized(graph::ValueId value, const Tensor &constant) {
   const NoFork section;
   const std::lock_guard lock(mutex_);

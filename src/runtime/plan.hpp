@@ -40,6 +40,8 @@ class Weights {
   using Key = std::pair<std::size_t, std::size_t>;
   /// Packed weights, made by `pack` the first time they are asked for.
   PackedPtr packed(const Key &key, const std::function<PackedPtr()> &pack);
+  /// All of what `make` makes but the weights themselves, made the first time.
+  LinearWeights numbers(const Key &key, const std::function<LinearWeights()> &make);
   /// The dequantized form of a quantized constant.
   Tensor dequantized(graph::ValueId value, const Tensor &constant);
 
@@ -49,6 +51,7 @@ class Weights {
   mutable std::mutex mutex_;
   std::map<Key, PackedPtr> packed_;
   DistinctPacks packs_;
+  std::map<Key, LinearWeights> numbers_;
   std::map<graph::ValueId, Tensor> dequantized_;
   std::size_t most_bytes_, dequantized_bytes_ = 0;
 };

@@ -91,6 +91,18 @@ std::vector<std::int64_t> zeros_of(const Call &call, const Layout &l) {
   return zeros;
 }
 
+/// Whether any zero point is not the middle of the codes. Every plan asks, so bytes are compared as they lie.
+bool has_other_zeros(const Call &call, const Layout &l) {
+  if (!call.in(3)) return false;
+  const std::int64_t middle = 1 << (l.bits - 1);
+  if (l.blocks * l.bits % 8 != 0)
+    return std::ranges::any_of(zeros_of(call, l), [&](std::int64_t zero) { return zero != middle; });
+  const auto all_in_the_middle = static_cast<std::uint8_t>(255 / ((1 << l.bits) - 1) * middle);
+  const Tensor packed = call.in(3)->to_contiguous();
+  const auto *bytes = packed.as<const std::uint8_t>();
+  return std::any_of(bytes, bytes + packed.count(), [&](std::uint8_t byte) { return byte != all_in_the_middle; });
+}
+
 /// What is no grid of blocks: elements of any block, zero points between codes.
 Tensor real_weights(const Call &call) {
   const Layout l = layout_of(call);
@@ -188,9 +200,8 @@ bool multiplies_bytes(const Call &call) {
 
 kernels::BlocksForm nbits_form(const Call &call) {
   const Layout l = layout_of(call);
-  const std::vector<std::int64_t> zeros = zeros_of(call, l);
-  const bool any = std::any_of(zeros.begin(), zeros.end(), [&](std::int64_t z) { return z != 1 << (l.bits - 1); });
-  return {static_cast<std::size_t>(l.k), static_cast<std::size_t>(std::min(l.k, l.block)), l.bits == 8 ? 8 : 4, any};
+  return {static_cast<std::size_t>(l.k), static_cast<std::size_t>(std::min(l.k, l.block)), l.bits == 8 ? 8 : 4,
+          has_other_zeros(call, l)};
 }
 
 NBitsCodes nbits_codes(const Call &call) {

@@ -131,6 +131,7 @@ ops::Window transposed_window(const Lowering &l) {
 struct PhaseConvolution {
   std::span<const Phase> phases;
   Phase all;
+  std::size_t part;  ///< of the node's weights
   PackCache cache;
 };
 
@@ -140,7 +141,7 @@ std::optional<std::vector<PhaseConvolution>> phase_convolutions(Lowering &l, con
   const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
   std::vector<PhaseConvolution> convolutions;
   const auto plan = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
-    convolutions.push_back({some, all, l.pack_cache(part, 2 * residues)});
+    convolutions.push_back({some, all, part, l.pack_cache(part, 2 * residues)});
   };
   if (share_product(window, phases, l.node().attrs.get_int("group", 1), l.shape_of(l.output())[1]))
     plan(phases, joined(phases), residues + phases.front().residue);
@@ -156,7 +157,8 @@ void add_interleaved(Lowering &l, const ops::Window &window, std::span<const Pha
                      const std::function<void(const PhaseConvolution &c, std::size_t i, SlotId to)> &add) {
   const SlotForm form = l.form(y);
   for (std::size_t i = 0; i < convolutions.size(); ++i) {
-    const auto &[phases, all, cache] = convolutions[i];
+    const std::span<const Phase> phases = convolutions[i].phases;
+    const Phase &all = convolutions[i].all;
     const bool whole = convolutions.size() == 1 && phases.size() == 1 && all.window.out == all.count;
     const std::int64_t channels = form.shape[1] * static_cast<std::int64_t>(phases.size());
     const Shape made = image_shape(form.shape, channels, all.window.out);
@@ -177,8 +179,9 @@ bool lower_transposed(Lowering &l) {
   const auto convolutions = phase_convolutions(l, window, *phases);
   if (!convolutions) return false;
   std::vector<LinearWeights> weights;
+  const auto channels = static_cast<std::size_t>(l.shape_of(y)[1]);
   for (const PhaseConvolution &c : *convolutions) {
-    weights.push_back(phase_weights(l.g, l.node(), c.phases, c.all, *qx, qy.get()));
+    weights.push_back(l.finished(phase_weights(l.g, l.node(), c.phases, c.all), channels, *qx, qy.get(), c.part));
     if (!weights.back().sums_fit) return false;
   }
   const Shape &shape = l.shape_of(y), strides = channels_last_strides(shape);
@@ -199,7 +202,8 @@ bool lower_convolution(Lowering &l) {
   const ValueId x = l.input(0), y = l.output();
   const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
   const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
-  LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
+  LinearWeights w = linear_weights(l.g, l.node());
+  w = l.finished(w, w.groups * w.out, *qx, qy.get());
   const ops::Window window = over_images(ops::conv_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
   if (!w.sums_fit || !is_ordinary(window)) return false;
   const SlotId xs = as_depthwise(l, l.image(l.integer(x)), w, kFew);

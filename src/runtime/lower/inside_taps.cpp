@@ -48,10 +48,14 @@ LinearWeights InsideTaps::weights(const LinearWeights &all, std::int32_t zero_po
   if (are_all()) return all;
   const std::int64_t channels = static_cast<std::int64_t>(all.k) / all_.taps_count();
   LinearWeights w = all;
-  w.weight = inside<std::int8_t>(all.weight, channels);
-  w.k = static_cast<std::size_t>(inside_.taps_count() * channels);
+  w.weight = inside<std::int8_t>(*all.weight, channels);
+  w.taps = static_cast<std::size_t>(inside_.taps_count());
+  w.k = w.taps * static_cast<std::size_t>(channels);
+  w.tap_sums = inside<std::int32_t>(all.tap_sums, 1);
+  w.kernel = nullptr;
   const auto sum = [](const LinearWeights &of, std::size_t o) {
-    return std::accumulate(of.filter(o), of.filter(o) + of.k, std::int64_t{0});
+    const auto *sums = of.tap_sums.as<const std::int32_t>() + o * of.taps;
+    return std::accumulate(sums, sums + of.taps, std::int64_t{0});
   };
   // It is one of the sums that fit: that of activations which are zero points there, and 0 elsewhere.
   for (std::size_t o = 0; o < w.bias.size(); ++o)

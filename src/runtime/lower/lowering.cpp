@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "ops/common/requantization.hpp"
+#include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
 
@@ -130,6 +131,19 @@ PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
   return [this, n, part, parts](std::size_t form, const std::function<PackedPtr()> &pack) {
     return weights_.packed({n, form * parts + part}, pack);
   };
+}
+
+LinearWeights Lowering::finished(LinearWeights w, std::size_t channels, const Quantizer &x, const Quantizer *y,
+                                 std::size_t part) {
+  LinearWeights known = weights_.numbers({node_index_, part}, [&] {
+    const ValueId bias = input(2);
+    finish_weights(w, bias == kNoValue ? nullptr : &g.value(bias).constant, channels, x, *g.value(input(1)).quantizer,
+                   y);
+    w.kernel = &gemm_kernel(w, isa);
+    return w;
+  });
+  known.weight = w.weight;
+  return known;
 }
 
 std::optional<std::vector<View>> Lowering::views(const SlotForm &x) const {

@@ -42,6 +42,10 @@ class Lowering {
   std::vector<ops::TensorType> output_types() const;
   /// The cache for one part of its weights, where it has several.
   PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1);
+  /// The weights of one part, which are not read again for another plan unless they are packed for it; they have so many
+  /// channels over and over.
+  LinearWeights finished(LinearWeights w, std::size_t channels, const Quantizer &x, const Quantizer *y,
+                         std::size_t part = 0);
   /// Where its outputs lie in an operand of this form, if all they do is to look at it.
   std::optional<std::vector<View>> views(const SlotForm &x) const;
   /// The same as slots; false where x is an input of the graph, whose memory no other slot may share.

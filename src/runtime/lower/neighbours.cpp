@@ -67,8 +67,11 @@ LinearWeights Neighbours::weights(const LinearWeights &of_one) const {
   all.bias = repeated(of_one.bias, count_);
   all.multiplier = repeated(of_one.multiplier, count_);
   all.out = all.bias.size();
-  all.weight = joined<std::int8_t>(of_one.weight, of_one.k);
-  all.k = static_cast<std::size_t>(all.weight.count()) / all.out;
+  all.weight = joined<std::int8_t>(*of_one.weight, of_one.k);
+  all.k = static_cast<std::size_t>(all.weight->count()) / all.out;
+  all.tap_sums = joined<std::int32_t>(of_one.tap_sums, of_one.taps);
+  all.taps = static_cast<std::size_t>(all.tap_sums.count()) / all.out;
+  all.kernel = nullptr;
   return all;
 }
 

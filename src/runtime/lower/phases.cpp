@@ -179,18 +179,17 @@ Tensor phase_filters(const Tensor &weight, std::size_t groups, std::span<const P
 }  // namespace
 
 LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
-                            const Phase &all, const Quantizer &x, const Quantizer *y) {
-  const graph::Value &value = g.value(node.inputs[1]);
-  const Tensor weight = to_plain(value.constant).to_contiguous();
+                            const Phase &all) {
+  const Tensor weight = to_plain(g.value(node.inputs[1]).constant);
   const auto filters = static_cast<std::size_t>(weight.dim(1));
   LinearWeights w;
   w.groups = static_cast<std::size_t>(node.attrs.get_int("group", 1));
   w.out = filters * phases.size();
-  w.k = static_cast<std::size_t>(all.window.taps_count() * weight.dim(0)) / w.groups;
-  w.weight = phase_filters<std::int8_t>(weight, w.groups, phases, all);
-  const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
-  finish_weights(w, bias == graph::kNoValue ? nullptr : &g.value(bias).constant, w.groups * filters, x,
-                 *value.quantizer, y);
+  w.taps = static_cast<std::size_t>(all.window.taps_count());
+  w.k = w.taps * static_cast<std::size_t>(weight.dim(0)) / w.groups;
+  w.weight = Lazy<Tensor>::by([weight, all, groups = w.groups, some = std::vector(phases.begin(), phases.end())] {
+    return phase_filters<std::int8_t>(weight.to_contiguous(), groups, some, all);
+  });
   return w;
 }
 

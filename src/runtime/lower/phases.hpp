@@ -33,7 +33,7 @@ Phase joined(std::span<const Phase> phases);
 /// The constants of the node for these phases, one after the other, as the window of `all` reads them: of a phase alone
 /// its own. A phase without taps has zeros.
 LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
-                            const Phase &all, const Quantizer &x, const Quantizer *y);
+                            const Phase &all);
 
 /// The same of floats; `bias` may be without data.
 RealWeights real_phase_weights(const Tensor &weight, const Tensor &bias, std::int64_t groups,

@@ -55,7 +55,7 @@ bool lower_product(Lowering &l) {
   const ValueId x = l.input(0), y = l.output();
   const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
   const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
-  const LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
+  const LinearWeights one = linear_weights(l.g, l.node()), w = l.finished(one, one.out, *qx, qy.get());
   if (!w.sums_fit) return false;
   const SlotId xs = l.contiguous(l.integer(x));
   const Shape strides = contiguous_strides(l.shape_of(y));

@@ -55,7 +55,7 @@ int middle(qdtype dtype) {
 CodesForm form_of(const CodedWeights &w) {
   const Quantizer &q = *w.weight.quantizer();
   const int shift = middle(q.dtype());
-  const bool zeros = std::any_of(q.zero_points().begin(), q.zero_points().end(), [&](auto z) { return z != shift; });
+  const bool zeros = !q.has_one_zero_point() || q.zero_point() != shift;
   const std::size_t block = q.per_block() ? std::min(w.k, static_cast<std::size_t>(q.block_size())) : w.k;
   return {w.k, block, stored_bits(q.dtype()), zeros};
 }
@@ -190,8 +190,7 @@ bool stays_coded(const CodedWeights &w, Isa isa) {
   if (stored_bits(q.dtype()) == 0 || q.zeros_are_floats() || q.divides_back() || !scales_columns(w)) return false;
   const CodesForm form = form_of(w);
   const auto per_word = static_cast<std::size_t>(32 / form.bits);
-  return (form.block % per_word == 0 || form.block == form.k) &&
-         std::all_of(q.scales().begin(), q.scales().end(), [](double s) { return s >= kernels::kLeastScale; }) &&
+  return (form.block % per_word == 0 || form.block == form.k) && q.least_scale() >= kernels::kLeastScale &&
          kernels::choose(kernels::gemm_codes_kernels(), isa).isa != Isa::scalar;
 }
 

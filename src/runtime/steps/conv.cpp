@@ -181,9 +181,7 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
     const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded->weights_form(), pack); };
     return integer_product(x, y, ldy, padded->weights(w), range, clamp, kernel, cache_of_form);
   };
-  const auto bias = [&](const PaddedImage &padded, std::size_t panels) {
-    return padded.bias(padded.weights(w), panels);
-  };
+  const auto bias = [&](const PaddedImage &padded, std::size_t panels) { return padded.bias(w, panels); };
   const Operands operands{*as_image(x.form.shape, x.form.strides),
                           static_cast<std::uint8_t>(x.form.quantizer->zero_point()), product, bias};
   StepPtr step = make_conv(operands, kernel, rows_of(to), window, w.groups, w.out, w.k);

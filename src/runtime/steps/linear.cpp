@@ -124,6 +124,7 @@ TaskGrid cut_by_size(const Sizes &of, std::size_t row_bytes, std::size_t k, std:
 }  // namespace
 
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
+  if (w.kernel) return *w.kernel;
   return kernels::choose(kernels::gemm_kernels(), isa, [&w](const kernels::GemmKernel &kernel) {
     if (!kernels::fills_step(w.k, kernel.run_unit)) return false;
     for (std::size_t i = 0; i < w.groups; ++i)

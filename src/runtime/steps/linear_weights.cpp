@@ -33,10 +33,8 @@ Sums sums_of(const std::int8_t *weights, std::size_t count) {
 
 }  // namespace
 
-LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y) {
-  const graph::Value &value = g.value(node.inputs[1]);
-  const Tensor weight = to_plain(value.constant);
-  const Quantizer &wq = *value.quantizer;
+LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node) {
+  const Tensor weight = to_plain(g.value(node.inputs[1]).constant);
   const bool conv = std::string_view(node.op->name) == "Conv";
   const std::size_t channel_axis = graph::output_channel_axis(node);
   LinearWeights w;
@@ -47,11 +45,9 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   // Taps come before channels, as im2row lays them out: [o][c][taps] -> [o][taps][c]. A matrix [k][n] is transposed.
   const auto o_count = static_cast<std::int64_t>(channels), k = static_cast<std::int64_t>(w.k);
   const std::int64_t in = conv ? weight.dim(1) : k, taps = conv && in ? k / in : 1;
-  const Shape order{o_count, taps, in};
-  w.weight = weight.view(order, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count}).to_contiguous();
-
-  const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
-  finish_weights(w, bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, channels, x, wq, y);
+  const Tensor ordered = weight.view({o_count, taps, in}, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count});
+  w.weight = Lazy<Tensor>::by([ordered] { return ordered.to_contiguous(); });
+  w.taps = static_cast<std::size_t>(taps);
   return w;
 }
 
@@ -61,8 +57,16 @@ void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, 
   const std::vector<float> multipliers = ops::conv_multipliers(x, wq, y, channels);
   w.bias.resize(w.groups * w.out);
   w.multiplier.resize(w.bias.size());
+  w.tap_sums = Tensor(QTN_INT32, Shape{static_cast<std::int64_t>(w.bias.size() * w.taps)});
+  const std::size_t in = w.k / std::max<std::size_t>(1, w.taps);
   for (std::size_t o = 0; o < w.bias.size(); ++o) {
-    const auto [positive, sum] = sums_of(w.filter(o), w.k);
+    std::int64_t positive = 0, sum = 0;
+    for (std::size_t tap = 0; tap < w.taps; ++tap) {
+      const Sums of_tap = sums_of(w.filter(o) + tap * in, in);
+      w.tap_sums.as<std::int32_t>()[o * w.taps + tap] = static_cast<std::int32_t>(of_tap.all);
+      positive += of_tap.positive;
+      sum += of_tap.all;
+    }
     const std::int64_t negative = sum - positive, below = x.zero_point(), above = 255 - below;
     const std::int64_t most = integers[o % channels] + above * positive - below * negative;
     const std::int64_t least = integers[o % channels] + above * negative - below * positive;

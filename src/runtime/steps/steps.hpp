@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/cpu.hpp"
+#include "base/lazy.hpp"
 #include "base/requantize.hpp"
 #include "graph/graph.hpp"
 #include "kernels/activation/activation.hpp"
@@ -17,6 +18,10 @@
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/window.hpp"
 #include "runtime/step.hpp"
+
+namespace qtn::kernels {
+struct GemmKernel;
+}
 
 namespace qtn::runtime {
 
@@ -37,18 +42,23 @@ struct PackedWeights {
 };
 using PackedPtr = std::shared_ptr<const PackedWeights>;
 
-/// A linear node's constants as integers, ready to be packed: weight [out][in] with taps before channels.
+/// A linear node's constants as integers, ready to be packed: weight [out][in] with taps before channels. Plans for other
+/// shapes need the other members only, for which nobody has to read all weights again.
 struct LinearWeights {
-  Tensor weight;                   ///< [groups][out][k], contiguous int8; that of the graph where it has this order
+  Lazy<Tensor> weight;             ///< [groups][out][k], contiguous int8; that of the graph where it has this order
   std::vector<std::int32_t> bias;  ///< [groups * out], zero point of x folded in
   std::vector<float> multiplier;   ///< [groups * out]
   std::size_t groups, out, k;      ///< per group
+  std::size_t taps = 1;            ///< in k
+  Tensor tap_sums;                 ///< int32 [groups * out][taps], of the weights of a tap
   bool sums_fit = true;            ///< int32 holds every sum that activations of 8 bits can lead to
+  const kernels::GemmKernel *kernel = nullptr;  ///< gemm_kernel() of these, where it is known
 
-  const std::int8_t *filter(std::size_t o) const { return weight.as<const std::int8_t>() + o * k; }
+  const std::int8_t *filter(std::size_t o) const { return weight->as<const std::int8_t>() + o * k; }
 };
-LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
-/// Biases and multipliers for the integers that `w` holds, whose outputs are so many channels over and over.
+/// Where the integers of Conv, Gemm and MatMul come from; finish_weights() says the rest.
+LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node);
+/// Biases, multipliers and sums for the integers of `w`, whose outputs are so many channels over and over.
 void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, const Quantizer &x, const Quantizer &wq,
                     const Quantizer *y);
 
