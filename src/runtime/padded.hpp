@@ -38,7 +38,7 @@ class PaddedImage {
   /// Weights in the order of the runs, each filled up with zeros to what the kernel takes.
   LinearWeights weights(const LinearWeights &w) const;
   /// 0: weights() are those of gathered rows.
-  std::size_t weights_form() const { return run_used_ == run_length_ ? 0 : static_cast<std::size_t>(run_length_); }
+  std::size_t weights_form() const { return run_used_ == run_length_ ? 0 : static_cast<std::size_t>(run_used_); }
   /// Biases [class][group][panels], one class for each set of taps that lie inside the image.
   std::vector<std::int32_t> bias(const LinearWeights &w, std::size_t panels) const;
 

@@ -168,11 +168,13 @@ void test_tiny_images(void **) {
 
 /// One convolution that sees images of one place along an axis, and larger ones, in either order.
 void test_sizes_in_turns(void **) {
-  const auto expect = [](const Shape &weight, const Attrs &a, const std::vector<Shape> &sizes) {
+  const auto expect = [](const Shape &weight, const Attrs &a, const std::vector<Shape> &sizes,
+                         const char *op = "Conv") {
+    const bool transposed = std::string_view(op) == "ConvTranspose";
     GraphBuilder b;
-    b.input("x", sizes[0]);
-    add_conv(b, "conv", "x", "y", weight, a);
-    Shape pointwise{2, weight[0]};
+    b.input("x", sizes[0]).constant("w", random(weight, -0.7f, 0.7f, 3));
+    b.node(op, "convolution", {"x", "w"}, {"y"}, a);
+    Shape pointwise{2, weight[transposed]};
     while (pointwise.size() < weight.size()) pointwise.push_back(1);
     add_conv(b, "reader", "y", "z", pointwise, {});
     const graph::Graph g = b.build({"z"});
@@ -187,6 +189,54 @@ void test_sizes_in_turns(void **) {
   expect({6, 1, 5, 1}, attrs({{"pads", Ints{2, 0, 2, 0}}, {"group", std::int64_t{6}}}), {{1, 6, 9, 4}, {1, 6, 9, 1}});
   expect({6, 1, 1, 3, 3}, attrs({{"pads", Ints{0, 1, 2, 0, 1, 2}}, {"dilations", Ints{1, 1, 2}}, {"group", std::int64_t{6}}}),
          {{1, 6, 1, 5, 9}, {1, 6, 3, 5, 9}});
+  // Images of one plane, each channel of which has five outputs, and volumes.
+  expect({15, 1, 1, 1, 2}, attrs({{"pads", Ints{0, 0, 0, 0, 0, 1}}, {"group", std::int64_t{3}}}),
+         {{1, 3, 4, 3, 5}, {1, 3, 1, 3, 5}, {1, 3, 2, 3, 5}});
+  // Lines laid down, the taps of whose rows are fewer and filled up to as many.
+  expect({1, 16, 4, 5, 2},
+         attrs({{"strides", Ints{2, 2, 2}}, {"dilations", Ints{2, 1, 1}}, {"pads", Ints{0, 2, 1, 2, 0, 1}}, {"output_padding", Ints{0, 1, 1}}}),
+         {{1, 1, 6, 6, 6}, {1, 1, 4, 4, 1}, {1, 1, 4, 4, 4}, {1, 1, 4, 4, 1}}, "ConvTranspose");
+}
+
+/// The same of any convolution, plain or transposed: weights of one node are packed for windows that differ with the image.
+void test_any_sizes_in_turns(void **) {
+  Dice dice(31);
+  for (int i = 0; i < 200; ++i) {
+    const auto axes = static_cast<std::size_t>(dice.in(dice.one_in(2) ? 3 : 1, 3));
+    const bool transposed = dice.one_in(2), integers = dice.one_in(2), alone = dice.one_in(4);
+    const std::int64_t groups = alone ? dice.in(2, 6) : dice.in(1, 3), each = alone ? 1 : dice.in(1, 3),
+                       outputs = dice.one_in(4) ? 16 : dice.in(1, 6), channels = groups * each;
+    Shape weight = transposed ? Shape{channels, outputs} : Shape{groups * outputs, each};
+    Ints strides, dilations, pads(2 * axes);
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      weight.push_back(dice.in(1, 5));
+      strides.push_back(dice.in(1, 3));
+      dilations.push_back(dice.in(1, 2));
+      for (const std::size_t end : {std::size_t{0}, axes}) pads[axis + end] = dice.in(0, 2);
+    }
+    const auto any_size = [&](std::int64_t least) {
+      Shape size{1, channels};
+      for (std::size_t axis = 0; axis < axes; ++axis) {
+        const std::int64_t reach = dilations[axis] * (weight[axis + 2] - 1) + 1, pad = pads[axis] + pads[axis + axes];
+        const std::int64_t needed = transposed ? (pad - reach + strides[axis]) / strides[axis] + 1 : reach - pad;
+        size.push_back(std::max({least, needed, dice.one_in(2) ? 1 : dice.in(1, 9)}));
+      }
+      return size;
+    };
+    std::vector<Shape> sizes{any_size(5)};
+    for (int more = 0; more < 4; ++more) sizes.push_back(any_size(1));
+    GraphBuilder b;
+    b.input("x", sizes[0]).constant("w", random(weight, -0.7f, 0.7f, static_cast<unsigned>(i)));
+    b.node(transposed ? "ConvTranspose" : "Conv", "convolution", {"x", "w"}, {"y"},
+           attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", groups}}));
+    Shape pointwise{2, groups * outputs};
+    while (pointwise.size() < weight.size()) pointwise.push_back(1);
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    const graph::Graph g = b.build({"z"});
+    expect_same_in_one_session(integers ? quantized(g, quant::Config("onnx")) : g, sizes, integers,
+                               cat(transposed ? "transposed" : "plain", " convolution ", i, " in turns, w ",
+                                   to_string(weight), " groups ", groups));
+  }
 }
 
 /// Few outputs over wide rows, of which kernels make several that lie side by side together.
@@ -485,6 +535,7 @@ int main() {
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_tiny_images),
       cmocka_unit_test(test_sizes_in_turns),
+      cmocka_unit_test(test_any_sizes_in_turns),
       cmocka_unit_test(test_few_outputs),
       cmocka_unit_test(test_transposed_volumes),
       cmocka_unit_test(test_phases_of_one_tap),
