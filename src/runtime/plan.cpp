@@ -100,6 +100,7 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
   // memory ask that it has one.
   std::memset(c->arena.data(), 0, c->arena.size() + kReadSlack);
   std::memset(c->scratch.data(), 0, c->scratch.size() + kReadSlack);
+  c->tensors.reserve(plan.slots.size());
   for (const Slot &slot : plan.slots) {
     const Slot &root = plan.slots[static_cast<std::size_t>(slot.root)];
     if (root.constant.has_data()) {
