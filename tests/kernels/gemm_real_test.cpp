@@ -96,9 +96,12 @@ void check(Random &random, const GemmRealKernel &kernel, std::size_t m, std::siz
   expect_reals(y, want, kernel.name, what);
 }
 
+/// Kernels may take several panels at a time for one row.
+std::size_t columns(Random &random, bool one_row) { return random.in<std::size_t>(1, one_row ? 300 : 70); }
+
 /// Rows that are given a part of k at a time, from copies elsewhere, come to what whole rows do.
-void check_parts(Random &random, const GemmRealKernel &kernel) {
-  const auto m = random.in<std::size_t>(1, 40), n = random.in<std::size_t>(1, 70);
+void check_parts(Random &random, const GemmRealKernel &kernel, bool one_row) {
+  const std::size_t m = one_row ? 1 : random.in<std::size_t>(1, 40), n = columns(random, one_row);
   const std::size_t block = 128, k = random.in<std::size_t>(2, random.one_in(2) ? 60 : 600);
   const std::size_t ldy = n + random.in<std::size_t>(0, 5);
   Guarded<float> b(n * k), bias(n), y((m - 1) * ldy + n);
@@ -146,7 +149,7 @@ void check_parts(Random &random, const GemmRealKernel &kernel) {
 void test_parts(void **) {
   each_kernel(kernels::gemm_real_kernels(), [](const GemmRealKernel &kernel) {
     Random random(4);
-    for (int i = 0; i < 200; ++i) check_parts(random, kernel);
+    for (int i = 0; i < 250; ++i) check_parts(random, kernel, i >= 200);
   });
 }
 
@@ -171,19 +174,20 @@ void test_blocking(void **) {
     check(random, kernel, 700, 40, 33, Order::columns);
     check(random, kernel, 500, 70, 130, Order::rows);
     check(random, kernel, 90, 300, 520, Order::columns);
+    check(random, kernel, 1, 300, 520, Order::rows);
   });
 }
 
 /// Strips of an image, each of some runs, whose rows overlap and lie apart as they like.
-void check_image(Random &random, const GemmRealKernel &kernel) {
-  const auto n = random.in<std::size_t>(1, 70), k = random.in<std::size_t>(1, random.one_in(4) ? 400 : 30);
-  const std::size_t ldy = n + random.in<std::size_t>(0, 5), strip_count = random.in<std::size_t>(1, 4);
+void check_image(Random &random, const GemmRealKernel &kernel, bool one_row) {
+  const std::size_t n = columns(random, one_row), k = random.in<std::size_t>(1, random.one_in(4) ? 400 : 30);
+  const std::size_t ldy = n + random.in<std::size_t>(0, 5), strip_count = one_row ? 1 : random.in<std::size_t>(1, 4);
   std::vector<std::vector<kernels::GemmRun>> runs(strip_count);
   Guarded<kernels::GemmStrip> strips(strip_count);
   std::size_t elements = 0, m = 0, y_rows = 0;
   for (std::size_t s = 0; s < strip_count; ++s) {
     const auto at = random.in<std::size_t>(0, 20), lda = random.in<std::size_t>(1, 20);
-    const auto rows = random.in<std::size_t>(1, 30), y_step = random.in<std::size_t>(1, 3);
+    const std::size_t rows = one_row ? 1 : random.in<std::size_t>(1, 30), y_step = random.in<std::size_t>(1, 3);
     std::size_t begin = random.in<std::size_t>(0, static_cast<std::int64_t>(k - 1));
     for (std::size_t r = random.in<std::size_t>(0, 5); r > 0 && begin < k; --r) {
       const auto length = random.in<std::size_t>(1, static_cast<std::int64_t>(k - begin));
@@ -243,7 +247,7 @@ void check_image(Random &random, const GemmRealKernel &kernel) {
 void test_images(void **) {
   each_kernel(kernels::gemm_real_kernels(), [](const GemmRealKernel &kernel) {
     Random random(3);
-    for (int i = 0; i < 200 && kernel.image_bytes == 1; ++i) check_image(random, kernel);
+    for (int i = 0; i < 250 && kernel.image_bytes == 1; ++i) check_image(random, kernel, i >= 200);
   });
 }
 
