@@ -19,6 +19,7 @@ namespace {
 template <int bytes>
 struct Functions {
   using Floats [[gnu::vector_size(bytes)]] = float;
+  using Vector = Floats;  ///< of sums, for TileSums
   using Ints [[gnu::vector_size(bytes)]] = std::int32_t;
   static constexpr std::size_t kCount = bytes / sizeof(float);
 

@@ -15,11 +15,6 @@ struct Vnni {
   static __m512i words(const char *p) { return _mm512_loadu_si512(p); }
   static __m512i low_halves(__m512i w) { return _mm512_and_si512(w, _mm512_set1_epi8(15)); }
   static __m512i high_halves(__m512i w) { return low_halves(_mm512_srli_epi32(w, 4)); }
-  static __m512i four(const std::int8_t *q) {
-    std::int32_t bytes;
-    __builtin_memcpy(&bytes, q, sizeof bytes);
-    return _mm512_set1_epi32(bytes);
-  }
   static __m512i all(std::int32_t v) { return _mm512_set1_epi32(v); }
   static __m512i bytes(const char *p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p)));

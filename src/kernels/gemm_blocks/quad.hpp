@@ -22,11 +22,6 @@ struct Quad {
   }
   static int8x16_t low_halves(int32x4_t w) { return vandq_s8(vreinterpretq_s8_s32(w), vdupq_n_s8(15)); }
   static int8x16_t high_halves(int32x4_t w) { return vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s32(w), 4)); }
-  static int32x4_t four(const std::int8_t *q) {
-    std::int32_t bytes;
-    __builtin_memcpy(&bytes, q, sizeof bytes);
-    return vdupq_n_s32(bytes);
-  }
   static int32x4_t all(std::int32_t v) { return vdupq_n_s32(v); }
   static int32x4_t bytes(const char *p) {
     std::uint32_t four_bytes;

@@ -32,6 +32,12 @@ void each_block(const BlocksRows &to, const float *a, std::size_t m, const Block
                to.scale[i * blocks + b], to.sum[i * blocks + b]);
 }
 
+inline std::int32_t word_at(const std::int8_t *q) {
+  std::int32_t word;
+  __builtin_memcpy(&word, q, sizeof word);
+  return word;
+}
+
 template <class V, int bits, bool zeros>
 struct BlocksTiles {
   using Integers = typename V::Integers;
@@ -80,8 +86,8 @@ struct BlocksTiles {
       for (std::size_t left = layout.words(form.depth(b)); left != 0; --left, at += kLine, x += 32 / bits) {
         Integers four[mr], next[mr];
         unroll<mr>([&](auto r) {
-          four[r] = V::four(x + r * row_bytes);
-          if constexpr (bits == 4) next[r] = V::four(x + r * row_bytes + 4);
+          four[r] = V::all(word_at(x + r * row_bytes));
+          if constexpr (bits == 4) next[r] = V::all(word_at(x + r * row_bytes + 4));
         });
         unroll<np>([&](auto p) { __builtin_prefetch(base[p] + at + V::kAhead); });
         unroll<nv>([&](auto c) {

@@ -17,11 +17,6 @@ struct Ymm {
   static __m256i words(const char *p) { return load(p); }
   static __m256i low_halves(__m256i w) { return _mm256_and_si256(w, _mm256_set1_epi8(15)); }
   static __m256i high_halves(__m256i w) { return low_halves(_mm256_srli_epi32(w, 4)); }
-  static __m256i four(const std::int8_t *q) {
-    std::int32_t bytes;
-    __builtin_memcpy(&bytes, q, sizeof bytes);
-    return _mm256_set1_epi32(bytes);
-  }
   static __m256i all(std::int32_t v) { return _mm256_set1_epi32(v); }
   static __m256i bytes(const char *p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(p)));

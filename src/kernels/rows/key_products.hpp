@@ -13,33 +13,32 @@
 namespace qtn::kernels {
 namespace {
 
-/// As many lanes as a vector has, in groups of four.
+/// As many rows as a vector has lanes, in groups of four.
 template <int bytes>
 struct TurnedFours {
   using Floats = typename Functions<bytes>::Floats;
   static constexpr int kCount = Functions<bytes>::kCount;
 
-  /// Element i of four rows each in group i / 4.
-  [[gnu::always_inline]] static Floats load(const float *row, std::ptrdiff_t four_rows) {
-    if constexpr (bytes == 16) {
-      return Functions<16>::load(row);
-    } else {
-      using Half = TurnedFours<bytes / 2>;
-      return join(Half::load(row, four_rows), Half::load(row + kCount / 8 * four_rows, four_rows),
-                  std::make_index_sequence<kCount>());
-    }
-  }
-
   /// Four elements each of kCount rows become four vectors of one element each.
   [[gnu::always_inline]] static void turn(const float *w, std::ptrdiff_t row, Floats (&v)[4]) {
     Floats rows[4];
     unroll<4>([&](auto r) { rows[r] = load(w + r * row, 4 * row); });
-    const Floats a = low(rows[0], rows[1], kAll), b = low(rows[2], rows[3], kAll);
-    const Floats c = high(rows[0], rows[1], kAll), d = high(rows[2], rows[3], kAll);
-    v[0] = low_halves(a, b, kAll);
-    v[1] = high_halves(a, b, kAll);
-    v[2] = low_halves(c, d, kAll);
-    v[3] = high_halves(c, d, kAll);
+    const Floats a = by_one<0>(rows[0], rows[1], kAll), b = by_one<0>(rows[2], rows[3], kAll);
+    const Floats c = by_one<2>(rows[0], rows[1], kAll), d = by_one<2>(rows[2], rows[3], kAll);
+    v[0] = by_two<0>(a, b, kAll);
+    v[1] = by_two<2>(a, b, kAll);
+    v[2] = by_two<0>(c, d, kAll);
+    v[3] = by_two<2>(c, d, kAll);
+  }
+
+  /// Four elements of rows that lie `step` apart, one row for each group.
+  [[gnu::always_inline]] static Floats load(const float *row, std::ptrdiff_t step) {
+    if constexpr (bytes == 16) {
+      return Functions<16>::load(row);
+    } else {
+      using Half = TurnedFours<bytes / 2>;
+      return join(Half::load(row, step), Half::load(row + kCount / 8 * step, step), kAll);
+    }
   }
 
  private:
@@ -47,42 +46,24 @@ struct TurnedFours {
   using Lanes = std::integer_sequence<int, i...>;
   static constexpr auto kAll = std::make_integer_sequence<int, kCount>();
 
-  template <class Half, std::size_t... i>
-  [[gnu::always_inline]] static Floats join(Half a, Half b, std::index_sequence<i...>) {
+  template <class Half, int... i>
+  [[gnu::always_inline]] static Floats join(Half a, Half b, Lanes<i...>) {
     return __builtin_shufflevector(a, b, i...);
   }
-
-  static constexpr int of_group(int i) { return i / 4 * 4; }
-  /// From a where i is even, else from b.
-  static constexpr int in_turn(int i, int first) { return of_group(i) + first + i % 4 / 2 + (i % 2) * kCount; }
-  /// Two of a, then two of b.
-  static constexpr int by_halves(int i, int first) { return of_group(i) + first + i % 2 + (i % 4 / 2) * kCount; }
-
-  template <int... i>
-  [[gnu::always_inline]] static Floats low(Floats a, Floats b, Lanes<i...>) {
-    return __builtin_shufflevector(a, b, in_turn(i, 0)...);
+  /// In each group, two elements from the first one on: of a, of b, of a, of b.
+  template <int first, int... i>
+  [[gnu::always_inline]] static Floats by_one(Floats a, Floats b, Lanes<i...>) {
+    return __builtin_shufflevector(a, b, (i / 4 * 4 + first + i % 4 / 2 + i % 2 * kCount)...);
   }
-  template <int... i>
-  [[gnu::always_inline]] static Floats high(Floats a, Floats b, Lanes<i...>) {
-    return __builtin_shufflevector(a, b, in_turn(i, 2)...);
-  }
-  template <int... i>
-  [[gnu::always_inline]] static Floats low_halves(Floats a, Floats b, Lanes<i...>) {
-    return __builtin_shufflevector(a, b, by_halves(i, 0)...);
-  }
-  template <int... i>
-  [[gnu::always_inline]] static Floats high_halves(Floats a, Floats b, Lanes<i...>) {
-    return __builtin_shufflevector(a, b, by_halves(i, 2)...);
+  /// The same two of a, then those of b.
+  template <int first, int... i>
+  [[gnu::always_inline]] static Floats by_two(Floats a, Floats b, Lanes<i...>) {
+    return __builtin_shufflevector(a, b, (i / 4 * 4 + first + i % 2 + i % 4 / 2 * kCount)...);
   }
 };
 
 template <int bytes>
 struct KeyProducts {
-  template <int size>
-  struct Sums {
-    using Vector = typename Functions<size>::Floats;
-  };
-
   template <int size, int rows, int vectors>
   static void block(const FewRowsArgs &args, std::size_t i, std::size_t j) {
     using V = Functions<size>;
@@ -90,8 +71,8 @@ struct KeyProducts {
     const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row,
                 *w = args.w + static_cast<std::ptrdiff_t>(j) * args.w_row;
     const auto keys = [&](int v) { return w + v * static_cast<std::ptrdiff_t>(kCount) * args.w_row; };
-    TileSums<Sums<size>, rows, vectors> acc{};
-    EarlierBlocks<TileSums<Sums<size>, rows, vectors>> earlier(args.k);
+    TileSums<V, rows, vectors> acc{};
+    EarlierBlocks<TileSums<V, rows, vectors>> earlier(args.k);
     const auto add = [&](std::size_t k, auto v, typename V::Floats elements) __attribute__((always_inline)) {
       unroll<rows>([&](auto r) {
         acc.v[r][v] = V::fma(V::all(x[r * args.x_row + static_cast<std::ptrdiff_t>(k)]), elements, acc.v[r][v]);

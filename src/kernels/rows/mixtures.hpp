@@ -12,17 +12,12 @@ namespace {
 
 template <int bytes>
 struct RowMixtures {
-  template <int size>
-  struct Sums {
-    using Vector = typename Functions<size>::Floats;
-  };
-
   template <int size, int rows, int vectors>
   static void block(const FewRowsArgs &args, std::size_t i, std::size_t j) {
     using V = Functions<size>;
     const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row, *w = args.w + j;
-    TileSums<Sums<size>, rows, vectors> acc{};
-    EarlierBlocks<TileSums<Sums<size>, rows, vectors>> earlier(args.k);
+    TileSums<V, rows, vectors> acc{};
+    EarlierBlocks<TileSums<V, rows, vectors>> earlier(args.k);
     for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) {
       earlier.enter(k, acc);
       typename V::Floats of_w[vectors];

@@ -101,9 +101,7 @@ void add_real_convolution(Lowering &l, SlotId from, SlotId to, const ops::Window
   lay_down(window, x, y);
   // Images of one plane may be depthwise where volumes that the same node meets are not.
   const bool depthwise = is_depthwise(w, x.form.shape) && is_flat(window);
-  const PackCache cache = [all = inside.cache(of_node), depthwise](std::size_t form, const auto &pack) {
-    return all(2 * form + depthwise, pack);
-  };
+  const PackCache cache = part_of(inside.cache(of_node), depthwise, 2);
   if (depthwise) return l.add_step(make_real_depthwise(x, y, window, w, l.clamp(), l.isa, cache));
   add_alone_or_joined<RealWeights>(l, y, window, w, cache,
                                    [&](const Edge &made, const auto &over, const auto &weights, const auto &packs) {

@@ -81,9 +81,7 @@ PackCache InsideTaps::cache(const PackCache &of_node) const {
             static_cast<std::size_t>(inside_.kernel[axis] - 1);
     count *= taps * taps;
   }
-  return [of_node, which, count](std::size_t form, const std::function<PackedPtr()> &pack) {
-    return of_node(form * count + which, pack);
-  };
+  return part_of(of_node, which, count);
 }
 
 }  // namespace qtn::runtime

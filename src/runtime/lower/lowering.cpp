@@ -126,11 +126,17 @@ std::vector<ops::TensorType> Lowering::output_types() const {
   return types;
 }
 
-PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
-  const std::size_t n = node_index_;
-  return [this, n, part, parts](std::size_t form, const std::function<PackedPtr()> &pack) {
-    return weights_.packed({n, form * parts + part}, pack);
+PackCache part_of(const PackCache &all, std::size_t part, std::size_t parts) {
+  return [all, part, parts](std::size_t form, const std::function<PackedPtr()> &pack) {
+    return all(form * parts + part, pack);
   };
+}
+
+PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
+  const auto of_node = [this, n = node_index_](std::size_t form, const std::function<PackedPtr()> &pack) {
+    return weights_.packed({n, form}, pack);
+  };
+  return part_of(of_node, part, parts);
 }
 
 LinearWeights Lowering::finished(LinearWeights w, std::size_t channels, const Quantizer &x, const Quantizer *y,

@@ -15,6 +15,9 @@ namespace qtn::runtime {
 /// Kernels know uint8 only: an int8 grid is the uint8 grid 128 further up.
 QuantizerPtr canonical(const QuantizerPtr &q);
 
+/// The cache for one of the parts that a cache is for.
+PackCache part_of(const PackCache &all, std::size_t part, std::size_t parts);
+
 class Lowering {
  public:
   Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,

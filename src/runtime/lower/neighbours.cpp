@@ -89,10 +89,7 @@ RealWeights Neighbours::weights(const RealWeights &of_one) const {
 }
 
 PackCache Neighbours::cache(const PackCache &of_node) const {
-  const auto count = static_cast<std::size_t>(count_ - 1);
-  return [of_node, count](std::size_t form, const std::function<PackedPtr()> &pack) {
-    return of_node(form * kLanes + count, pack);
-  };
+  return part_of(of_node, static_cast<std::size_t>(count_ - 1), kLanes);
 }
 
 void add_neighbours(Lowering &l, SlotId y, std::int64_t count, const std::function<StepPtr(SlotId to)> &make) {

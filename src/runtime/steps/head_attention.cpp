@@ -190,7 +190,6 @@ class HeadAttentionStep final : public Step {
       multiply_values(count, block, y);
     }
 
-    /// A row at a time where rows have gaps.
     void multiply_few_keys(const float *q, std::size_t count, const Range &block) const {
       s_.rows_.key_products({q, line_step(s_.q_), count, k_ + block.begin * s_.k_.row, s_.k_.row,
                              static_cast<std::size_t>(block.end - block.begin), s_.d_, row(0) + block.begin,
