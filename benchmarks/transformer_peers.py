@@ -9,9 +9,6 @@ samples which calibrated, where ranges of each feature fit better than they do o
 int8 of the others which keeps 20 dB, `ratio` its time by that of our faster int8 which does: above 1, qtensor is the
 faster one. What fails has no time.
 
-OpenVINO and NNCF are not among the peers of make-venv: `pip install openvino nncf` in its environment, or in another one
-with a .pth file which names its packages.
-
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/transformer_peers.py --python build/release/python --csv transformer-peers.csv --page docs/transformers.md
 """
 

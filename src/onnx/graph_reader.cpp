@@ -43,7 +43,7 @@ ops::OpPtr find_op(const NodeProto &node, std::int64_t version) {
 /// The value of a Constant node.
 Tensor constant_value(const Attrs &attrs) {
   for (const auto &[key, value] : attrs) {
-    if (key == "value")
+    if (key == "value" || key == "sparse_value")
       if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
     if (key == "value_float") return Tensor::scalar(static_cast<float>(attrs.get_float(key, 0)));
     if (key == "value_int") {

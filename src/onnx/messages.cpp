@@ -209,8 +209,9 @@ ValueInfo read_value_info(data_view bytes) {
   return info;
 }
 
-/// What the sparse initializers of a graph may take: as much in any case, and more in proportion to the file.
-constexpr std::size_t kDenseBytes = std::size_t{64} << 20, kDensePerByte = 64;
+/// What the sparse initializers of a graph may take: as much in any case, and more in proportion to the file. An attribute
+/// gets less in any case, since a file may have any number of them.
+constexpr std::size_t kDenseBytes = std::size_t{64} << 20, kDenseBytesOfAttribute = 4096, kDensePerByte = 64;
 
 GraphProto read_graph_at(data_view bytes, int depth) {
   if (depth > kMostNested) fail(QTN_EUNSUPPORTED, "has graphs in graphs, more than ", kMostNested, " deep");
@@ -324,7 +325,7 @@ Attr read_value(const AttributeProto &attribute, const DataFolder &folder, bool 
   std::vector<std::int64_t> ints;
   std::vector<double> floats;
   std::vector<std::string> names;
-  std::optional<data_view> tensor;
+  std::optional<data_view> tensor, sparse;
   const char *unsupported = nullptr;
   // Files before IR version 2 leave `type` out: it follows from the field that is there.
   AttributeType seen = AttributeType::undefined;
@@ -378,7 +379,7 @@ Attr read_value(const AttributeProto &attribute, const DataFolder &folder, bool 
         unsupported = "a list of tensors", message.skip();
         break;
       case as_bytes(field::attribute::sparse_tensor):
-        unsupported = "a sparse tensor", message.skip();
+        sparse = message.get_view(), seen = AttributeType::sparse_tensor;
         break;
       case as_bytes(field::attribute::ref_attr_name):
         unsupported = "a reference to a function's attribute", message.skip();
@@ -387,7 +388,8 @@ Attr read_value(const AttributeProto &attribute, const DataFolder &folder, bool 
         message.skip();
     }
 
-  if (unsupported) fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" is ", unsupported, ", which is not supported");
+  const std::string what = cat("attribute \"", name, "\"");
+  if (unsupported) fail(QTN_EUNSUPPORTED, what, " is ", unsupported, ", which is not supported");
   if (type == 0) type = static_cast<std::int64_t>(seen);
   switch (static_cast<AttributeType>(type)) {
     case AttributeType::f:
@@ -404,12 +406,17 @@ Attr read_value(const AttributeProto &attribute, const DataFolder &folder, bool 
       for (const std::string &item : names) text += (&item == names.data() ? "" : ",") + item;
       return text;
     case AttributeType::t:
-      if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
-      return read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second;
+      if (!tensor) fail(QTN_EFORMAT, what, " says it is a tensor and holds none");
+      return read_tensor(*tensor, folder, what).second;
+    case AttributeType::sparse_tensor: {
+      if (!sparse) fail(QTN_EFORMAT, what, " says it is a sparse tensor and holds none");
+      const std::size_t most = (Size(sparse->size()) * kDensePerByte + kDenseBytesOfAttribute).value();
+      return read_tensor(dense_tensor(*sparse, most, what), "", what).second;
+    }
     default:
       break;
   }
-  fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" has type ", type, ", which is not supported");
+  fail(QTN_EUNSUPPORTED, what, " has type ", type, ", which is not supported");
 }
 
 }  // namespace

@@ -68,7 +68,18 @@ inline constexpr Tag dim_value = 1, dim_param = 2;
 }  // namespace field
 
 /// AttributeProto.AttributeType.
-enum class AttributeType { undefined = 0, f = 1, i = 2, s = 3, t = 4, g = 5, floats = 6, ints = 7, strings = 8 };
+enum class AttributeType {
+  undefined = 0,
+  f = 1,
+  i = 2,
+  s = 3,
+  t = 4,
+  g = 5,
+  floats = 6,
+  ints = 7,
+  strings = 8,
+  sparse_tensor = 11
+};
 
 // Labels for switch (message.tag_and_type()). A known field of an unexpected wire type matches none and is skipped like
 // an unknown one, as protobuf itself does.

@@ -80,9 +80,10 @@ class Places {
 
 }  // namespace
 
-std::string dense_tensor(data_view bytes, std::size_t most) {
+std::string dense_tensor(data_view bytes, std::size_t most, const std::string &what_given) {
   const SparseTensorProto t = read_proto(bytes);
-  const std::string what = cat("sparse initializer \"", read_head(t.values).name, "\"");
+  const std::string what =
+      what_given.empty() ? cat("sparse initializer \"", read_head(t.values).name, "\"") : what_given;
   if (t.dims.size() > kMaxRank)
     fail(QTN_EUNSUPPORTED, what, " has rank ", t.dims.size(), ", over the limit of ", kMaxRank);
   const Shape shape{std::span<const std::int64_t>(t.dims)};

@@ -9,8 +9,8 @@
 namespace qtn::onnx {
 
 /// The TensorProto of the same tensor with all of its elements, of at most `most` bytes: a file of a hundred bytes can
-/// say "a billion zeros". Throws QTN_EFORMAT for places that are not within the shape or not in ascending order,
+/// say "a billion zeros". Messages call it `what`, or a sparse initializer with its name. Throws QTN_EFORMAT for places that are not within the shape or not in ascending order,
 /// QTN_ENOMEM for more bytes, and QTN_EUNSUPPORTED for elements of fewer than 8 bits and for data outside the file.
-std::string dense_tensor(protozero::data_view bytes, std::size_t most);
+std::string dense_tensor(protozero::data_view bytes, std::size_t most, const std::string &what = "");
 
 }  // namespace qtn::onnx

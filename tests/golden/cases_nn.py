@@ -22,6 +22,11 @@ def groups(case):
         case(op, "last_axis", (2, 3, 4), (4,), **RUNTIME)
         case(op, "inverse_too", (2, 3, 4), (4,), outputs=2, epsilon=1e-3, **RUNTIME)
 
+        op = "LayerNormalization"
+        # The reference refuses every type but 1, which says how precisely the mean is computed.
+        for stash in (0, 10, 11, 16):
+            case(op, f"stash_{stash}", (2, 3, 4), (4,), (4,), stash_type=stash, **RUNTIME)
+
         op = "SkipLayerNormalization"
         case(op, "plain", (2, 3, 4), (2, 3, 4), (4,))
         case(op, "all", (2, 3, 4), (2, 3, 4), (4,), (4,), (4,), epsilon=1e-5)

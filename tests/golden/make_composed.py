@@ -397,6 +397,8 @@ def sparse_constants():
         constants = dict(zip(("w", "b", "m"), thin), nothing=np.zeros((3, 1, 1), np.float32), shape=ints(0, 3))
         model(name, steps, {"x": noise("x", 2, 2, 3, 3)}, {}, ["y"],
               sparse=[sparse(n, v, in_rows) for n, v in constants.items()])
+        made = [helper.make_node("Constant", [], [n], sparse_value=sparse("", v, in_rows)) for n, v in constants.items()]
+        model(f"{name}_in_attributes", made + steps, {"x": noise("x", 2, 2, 3, 3)}, {}, ["y"])
 
 
 def main():

@@ -18,6 +18,17 @@ std::size_t axis_of(const Call &call) {
   return normalize_axis(call.attrs.get_int("axis", -1), call.in(0)->rank(), "LayerNormalization");
 }
 
+/// The type of means and deviations, which are computed in float32 or more whatever it is. ONNX Runtime's tools write 0.
+void check_stash(const Call &call) {
+  const std::int64_t stash = call.attrs.get_int("stash_type", QTN_FLOAT32);
+  constexpr std::int64_t kKnown[] = {0, QTN_FLOAT32, QTN_FLOAT16, QTN_FLOAT64, QTN_BFLOAT16};
+  if (std::find(std::begin(kKnown), std::end(kKnown), stash) == std::end(kKnown))
+    fail(QTN_EINVAL, "LayerNormalization: stash_type is ", stash, ", which is no type of floats");
+  if (stash > QTN_FLOAT32 && call.output_count > 1)
+    fail(QTN_EUNSUPPORTED, "LayerNormalization: stash_type is ", stash,
+         ", only 1 (float32) is supported for Mean and InvStdDev");
+}
+
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
   require_real("LayerNormalization", "x", &x);
@@ -30,8 +41,7 @@ Types infer(const Call &call) {
       fail(QTN_ESHAPE, "LayerNormalization: ", kNames[i], " ", to_string(t->shape()), " does not broadcast to x ",
            to_string(x.shape()));
   }
-  if (const std::int64_t stash = call.attrs.get_int("stash_type", QTN_FLOAT32); stash != QTN_FLOAT32)
-    fail(QTN_EUNSUPPORTED, "LayerNormalization: stash_type is ", stash, ", only 1 (float32) is supported");
+  check_stash(call);
   Shape kept = x.shape();
   std::fill(kept.begin() + axis_of(call), kept.end(), 1);
   Types types{{x.dtype(), x.shape()}};

@@ -91,8 +91,6 @@ void attributes_of_no_operator(void **) {
   const std::string some = float_tensor("", {1}, {1});
   refuse(QTN_EUNSUPPORTED, "is a list of tensors, which is not supported",
          [&](pbf_writer &a) { a.add_message(f::attribute::tensors, some); });
-  refuse(QTN_EUNSUPPORTED, "is a sparse tensor, which is not supported",
-         [&](pbf_writer &a) { a.add_message(f::attribute::sparse_tensor, some); });
   refuse(QTN_EUNSUPPORTED, "is a subgraph, which is not supported",
          [&](pbf_writer &a) { a.add_message(f::attribute::graphs, std::string()); });
   refuse(QTN_EUNSUPPORTED, "is a subgraph, which is not supported",
@@ -100,9 +98,11 @@ void attributes_of_no_operator(void **) {
   refuse(QTN_EUNSUPPORTED, "is a reference to a function's attribute, which is not supported",
          [&](pbf_writer &a) { a.add_string(f::attribute::ref_attr_name, "other"); });
   refuse(QTN_EUNSUPPORTED, "has type 0, which is not supported", [](pbf_writer &) {});
-  refuse(QTN_EUNSUPPORTED, "has type 11, which is not supported",
-         [](pbf_writer &a) { a.add_enum(f::attribute::type, 11); });
+  refuse(QTN_EUNSUPPORTED, "has type 13, which is not supported",
+         [](pbf_writer &a) { a.add_enum(f::attribute::type, 13); });
   refuse(QTN_EFORMAT, "says it is a tensor and holds none", [](pbf_writer &a) { a.add_enum(f::attribute::type, 4); });
+  refuse(QTN_EFORMAT, "says it is a sparse tensor and holds none",
+         [](pbf_writer &a) { a.add_enum(f::attribute::type, 11); });
   refuse(QTN_EUNSUPPORTED, "holds no tensor, number or list of numbers", [](pbf_writer &a) {
     a.add_string(f::attribute::s, "text");
     a.add_enum(f::attribute::type, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse initializers that are not what they say, or more than a file pays for. What good ones are is in composed_test.cpp.
+// Sparse tensors that are not what they say, or more than a file pays for. What good ones are is in composed_test.cpp.
 #include "support.hpp"
 
 namespace qtn::test {
@@ -26,6 +26,15 @@ struct SparseText {
 std::string model_of(const std::vector<std::string> &sparse) {
   const ModelText model{.nodes = {{"Add", {"x", "w"}, {"y"}}}, .sparse_initializers = sparse};
   return model.bytes();
+}
+
+/// The same with a w that a node makes.
+ModelText model_of_attribute(const std::string &sparse) {
+  const auto fill = [&](pbf_writer &a) {
+    a.add_string(f::attribute::name, "sparse_value");
+    a.add_message(f::attribute::sparse_tensor, sparse);
+  };
+  return {.nodes = {{"Constant", {}, {"w"}, "c", "", {write(fill)}}, {"Add", {"x", "w"}, {"y"}}}};
 }
 
 void refuse(qstatus status, const std::string &text, const SparseText &w) {
@@ -64,6 +73,13 @@ void shapes_that_are_none(void **) {
   expect_error(QTN_EFORMAT, {"has values of shape 1x1, which is not a list"}, [&] { parse(model_of({matrix})); });
 }
 
+void in_attributes(void **) {
+  const SparseText w{{2, 2}, {3, 4}, {1, 2}, {2}}, outside{{2, 2}, {3}, {4}, {1}};
+  assert_true(equal(named(parse(model_of_attribute(w.bytes("")).bytes()), "w").constant, floats({2, 2}, {0, 3, 4, 0})));
+  expect_error(QTN_EFORMAT, {"attribute \"sparse_value\" has the index 4, which is not within its shape 2x2"},
+               [&] { parse(model_of_attribute(outside.bytes("")).bytes()); });
+}
+
 /// A few bytes stand for many zeros, once or in many tensors.
 void more_than_a_file_pays_for(void **) {
   constexpr std::int64_t kLarge = std::int64_t{1} << 20;
@@ -71,6 +87,8 @@ void more_than_a_file_pays_for(void **) {
   const SparseText many{{1 << 18}, {}, {}, {0}};  // 1 MiB
   std::vector<std::string> tensors(80, many.bytes("w"));
   expect_error(QTN_ENOMEM, {"takes 1048576 bytes, more than"}, [&] { parse(model_of(tensors)); });
+  expect_error(QTN_ENOMEM, {"attribute \"sparse_value\" of shape 262144 takes 1048576 bytes, more than"},
+               [&] { parse(model_of_attribute(many.bytes("")).bytes()); });
 }
 
 }  // namespace
@@ -82,6 +100,7 @@ int main() {
       cmocka_unit_test(of_both_forms),
       cmocka_unit_test(places_that_are_none),
       cmocka_unit_test(shapes_that_are_none),
+      cmocka_unit_test(in_attributes),
       cmocka_unit_test(more_than_a_file_pays_for),
   };
   return cmocka_run_group_tests_name("onnx/sparse", tests, nullptr, nullptr);
