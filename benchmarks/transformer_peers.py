@@ -190,23 +190,28 @@ def measure(path, threads, arguments):
 
 
 def page(rows):
-    """Milliseconds and dB of ours and of the fastest others, for rows that have both."""
+    """Milliseconds and dB of ours and of the fastest others with one thread, for rows that have both, and the ratio with each
+    number of threads."""
     shown = {
         "static": "qtensor static", "dynamic": "qtensor dynamic", "nncf": "OpenVINO + NNCF", "ort_dynamic": "ONNX Runtime dynamic",
         "ort_static": "ONNX Runtime static",
     }  # fmt: skip
-    lines = [f"| ms, dB | {' | '.join(shown.values())} | ratio |", "|---" * (len(shown) + 2) + "|"]
+    ratios = {(row["model"], row["threads"]): row.get("ratio", "") for row in rows}
+    threads = sorted({threads for _, threads in ratios})
+    heads = [*shown.values(), "ratio", *(f"with {count} threads" for count in threads[1:])]
+    lines = [f"| ms, dB | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     for row in rows:
-        if row.get("ratio"):
+        if row["threads"] == threads[0] and row.get("ratio"):
             cells = [f"{row[f'{e}_ms']}, {row[f'{e}_db']}" if row.get(f"{e}_db") else "" for e in shown]
-            lines.append(f"| {row['model']} | {' | '.join(cells)} | {row['ratio']} |")
+            cells += [ratios.get((row["model"], count), "") for count in threads]
+            lines.append(f"| {row['model']} | {' | '.join(cells)} |")
     return f"{rows[0]['cpu']}; {rows[0]['peers']}.\n\n" + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    parser = network_table.parser_of(__doc__, threads=[1], seconds=0.5, rounds=7)
+    parser = network_table.parser_of(__doc__, threads=[1, 2], seconds=0.5, rounds=7)
     parser.add_argument("--page", type=pathlib.Path, help="page whose table is replaced")
     arguments, rows = network_table.write(parser, NAMES, FIELDS, measure)
     if arguments.page:

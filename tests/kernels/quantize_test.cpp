@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/quantize/quantize.hpp"
 
+#include "base/float_scope.hpp"
 #include "support.hpp"
 
 namespace qtn::test {
@@ -62,7 +63,8 @@ void check(Random &random, const QuantizeKernel &kernel, std::size_t rows, std::
   };
 
   Guarded<float> x(xs.size(rows, columns));
-  for (float &v : x.span()) v = any_float(random);
+  const bool is_tame = random.one_in(2);
+  for (float &v : x.span()) v = is_tame ? tame_float(random, scale) : any_float(random);
   Guarded<std::uint8_t> q(qs.size(rows, columns));
   std::vector<std::uint8_t> want(q.size(), 0xA5);
   for (std::size_t i = 0; i < rows; ++i)
@@ -114,6 +116,17 @@ void test_long_rows(void **) {
   });
 }
 
+/// Where denormal floats count as 0, as in steps of floats, the inverse of a large scale is one.
+void test_large_scale_without_denormals(void **) {
+  each_kernel(kernels::quantize_kernels(), [](const QuantizeKernel &kernel) {
+    const std::vector<float> x(64, 3.4e38f);
+    std::vector<std::uint8_t> q(x.size());
+    const FloatScope scope(FloatMode::without_denormals);
+    kernel.quantize({1, x.size(), x.data(), 64, 1, q.data(), 64, 1, 3e38f, {}});
+    for (const std::uint8_t v : q) assert_int_equal(v, 1);
+  });
+}
+
 void test_nothing(void **) {
   each_kernel(kernels::quantize_kernels(), [](const QuantizeKernel &kernel) {
     kernel.quantize({0, 5, nullptr, 5, 1, nullptr, 5, 1, 1.0f, {}});
@@ -126,7 +139,10 @@ void test_nothing(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_all_layouts), cmocka_unit_test(test_images),
-                              cmocka_unit_test(test_long_rows), cmocka_unit_test(test_nothing)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_layouts), cmocka_unit_test(test_images),
+      cmocka_unit_test(test_long_rows),   cmocka_unit_test(test_large_scale_without_denormals),
+      cmocka_unit_test(test_nothing),
+  };
   return run_at_both_edges("kernels.quantize", tests);
 }

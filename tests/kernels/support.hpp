@@ -176,6 +176,17 @@ void expect_same(std::span<const T> got, std::span<const T> want, const char *ke
                static_cast<double>(got[i]), static_cast<double>(want[i]));
 }
 
+/// What a scale brings to a few hundred integers; every hundredth lies next to the middle between two, where x / scale
+/// decides and x * (1 / scale) does not.
+inline float tame_float(Random &random, float scale) {
+  if (!random.one_in(100)) return random.real(-300, 300) * scale;
+  float x = (static_cast<float>(random.in(-300, 300)) + 0.5f) * scale;
+  const int ulps = random.in(-3, 3);
+  for (int i = 0; i < std::abs(ulps); ++i)
+    x = std::nextafter(x, ulps < 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
+  return x;
+}
+
 /// The elements, gaps between rows included, and nothing around them.
 template <class T>
 void expect_result(const Guarded<T> &got, std::span<const T> want, const char *kernel, const char *what) {

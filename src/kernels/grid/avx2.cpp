@@ -36,6 +36,14 @@ struct Avx2 {
   static Floats to_floats(Ints v) { return _mm256_cvtepi32_ps(v); }
   static Floats or_zero(Floats v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
   static bool any_nan(Floats a, Floats b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)) != 0; }
+  /// Whether any quotient is not known well enough from these products: quotient.hpp.
+  static bool any_unsure(Floats a, Floats b) {
+    const auto of = [](Floats v) {
+      const Floats off = _mm256_andnot_ps(all(-0.0f), _mm256_sub_ps(v, to_floats(round(v))));
+      return _mm256_cmp_ps(off, all(kSureWithin), _CMP_NLE_UQ);
+    };
+    return _mm256_movemask_ps(_mm256_or_ps(of(a), of(b))) != 0;
+  }
   static void fence() { _mm_sfence(); }
 
   /// clamp(rint(v) + zero): in double, where nothing of it overflows.

@@ -39,6 +39,14 @@ struct Avx512 {
   static Floats to_floats(Ints v) { return _mm512_cvtepi32_ps(v); }
   static Floats or_zero(Floats v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v); }
   static bool any_nan(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) != 0; }
+  /// Whether any quotient is not known well enough from these products: quotient.hpp.
+  static bool any_unsure(Floats a, Floats b) {
+    const auto of = [](Floats v) {
+      const Floats off = _mm512_abs_ps(_mm512_sub_ps(v, to_floats(round(v))));
+      return _mm512_cmp_ps_mask(off, all(kSureWithin), _CMP_NLE_UQ);
+    };
+    return _kortestz_mask16_u8(of(a), of(b)) == 0;
+  }
   static void fence() { _mm_sfence(); }
 
   /// clamp(rint(v) + zero): in double, where nothing of it overflows.

@@ -29,6 +29,11 @@ struct Neon {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vceqq_f32(v, v)));
   }
   static bool any_nan(Floats a, Floats b) { return vminvq_u32(vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b))) == 0; }
+  /// Whether any quotient is not known well enough from these products: quotient.hpp.
+  static bool any_unsure(Floats a, Floats b) {
+    const auto sure = [](Floats v) { return vcaleq_f32(vsubq_f32(v, to_floats(round(v))), all(kSureWithin)); };
+    return vminvq_u32(vandq_u32(sure(a), sure(b))) == 0;
+  }
   static void fence() {}
 
   /// clamp(rint(v) + zero): in double, where nothing of it overflows.

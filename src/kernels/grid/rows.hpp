@@ -11,6 +11,7 @@
 
 #include "kernels/fold.hpp"
 #include "kernels/grid/grid.hpp"
+#include "kernels/quotient.hpp"
 
 namespace qtn::kernels {
 
@@ -73,6 +74,8 @@ class Same {
       least_ = V::all(static_cast<float>(lo - *zeros)), most_ = V::all(static_cast<float>(hi - *zeros));
   }
 
+  static constexpr bool kOne = true;
+
   F factor(std::size_t) const { return factor_; }
   I round(F v, std::size_t) const {
     if constexpr (!kWide) return V::add(V::round(V::min(V::max(v, least_), most_)), zero_);
@@ -103,6 +106,8 @@ class Each {
 
   Each(const float *factors, const std::int32_t *zeros, std::int32_t lo, std::int32_t hi)
       : nearly_zero(V::all(std::int32_t{0})), factors_(factors), zeros_(zeros), lo_(lo), hi_(hi) {}
+
+  static constexpr bool kOne = false;
 
   F factor(std::size_t j) const { return V::load(factors_ + j); }
   I round(F v, std::size_t j) const {
@@ -164,6 +169,7 @@ bool can_stream(const Args &args, const void *to, std::size_t row_bytes) {
 template <class V, class T, Rounding rounding, class Grid>
 struct QuantizeRow {
   static constexpr std::size_t kLanes = V::kLanes;
+  static constexpr bool kByProducts = rounding == Rounding::division && Grid::kOne && CellOf<T>::kBits <= 8;
   using F = typename V::Floats;
   using I = typename V::Ints;
 
@@ -176,13 +182,23 @@ struct QuantizeRow {
     V::store(CellOf<T>::at(q, j), grid.round(V::or_zero(scaled(j)), j), stream);
   }
 
-  /// Four vectors at once share the search for NaN and the packing.
-  void four(T *q, std::size_t j, bool stream) const {
+  /// Four vectors at once share the search for NaN, for quotients near a tie, and the packing.
+  void four(T *q, std::size_t j, F inverse, bool stream) const {
     const std::size_t k = j + kLanes, l = k + kLanes, m = l + kLanes;
-    F a = scaled(j), b = scaled(k), c = scaled(l), d = scaled(m);
-    const bool left = V::any_nan(a, b), right = V::any_nan(c, d);
-    if (__builtin_expect(left | right, false))
-      a = V::or_zero(a), b = V::or_zero(b), c = V::or_zero(c), d = V::or_zero(d);
+    F a, b, c, d;
+    bool divided = !kByProducts;
+    if constexpr (kByProducts) {
+      const auto product = [&](std::size_t at) { return V::multiply(V::load(x + at), inverse); };
+      a = product(j), b = product(k), c = product(l), d = product(m);
+      const bool left = V::any_unsure(a, b), right = V::any_unsure(c, d);
+      divided = left | right;
+    }
+    if (__builtin_expect(divided, !kByProducts)) {
+      a = scaled(j), b = scaled(k), c = scaled(l), d = scaled(m);
+      const bool left = V::any_nan(a, b), right = V::any_nan(c, d);
+      if (__builtin_expect(left | right, false))
+        a = V::or_zero(a), b = V::or_zero(b), c = V::or_zero(c), d = V::or_zero(d);
+    }
     if constexpr (CellOf<T>::kBits == 16) {
       V::put(q + j, V::words(T{}, grid.round(a, j), grid.round(b, k)), stream);
       V::put(q + l, V::words(T{}, grid.round(c, l), grid.round(d, m)), stream);
@@ -203,14 +219,19 @@ struct QuantizeRow {
   /// As many whole vectors as there are in n elements.
   void run(T *q, std::size_t n, bool stream) const {
     std::size_t j = 0;
-    if constexpr (CellOf<T>::kBits < 32)
-      for (; j + 4 * kLanes <= n; j += 4 * kLanes) four(q, j, stream);
+    if constexpr (CellOf<T>::kBits < 32) {
+      F inverse{};
+      if constexpr (kByProducts)
+        if (n >= 4 * kLanes) inverse = V::all(inverse_of(scale));
+      for (; j + 4 * kLanes <= n; j += 4 * kLanes) four(q, j, inverse, stream);
+    }
     for (; j + kLanes <= n; j += kLanes) one(q, j, stream);
   }
 
   const Grid &grid;
   const float *x;
   std::int32_t lo, hi;
+  float scale;  ///< where it is one
 };
 
 template <class V, class T, Rounding rounding, template <class, bool> class GridOf>
@@ -226,7 +247,7 @@ void quantize_rows(const GridQuantizeArgs &args) {
     const std::size_t at = args.per == GridPer::row ? i : 0;
     if (whole) {
       const Grid grid(args.factor + at, args.zero + at, args.lo, args.hi);
-      const QuantizeRow<V, T, rounding, Grid> row{grid, x, args.lo, args.hi};
+      const QuantizeRow<V, T, rounding, Grid> row{grid, x, args.lo, args.hi, args.factor[at]};
       row.run(q, n, stream);
       if (rest && !CellOf<T>::kPacked) row.one(q, n - V::kLanes, false);
     }
@@ -236,7 +257,7 @@ void quantize_rows(const GridQuantizeArgs &args) {
       const std::size_t first = at + (kEach ? whole : 0);
       const Grid grid(padded.factors(args.factor + first, kEach), padded.zeros(args.zero + first, kEach), args.lo,
                       args.hi);
-      QuantizeRow<V, T, rounding, Grid>{grid, padded.x, args.lo, args.hi}.one(padded.q, 0, false);
+      QuantizeRow<V, T, rounding, Grid>{grid, padded.x, args.lo, args.hi, args.factor[at]}.one(padded.q, 0, false);
       if (CellOf<T>::kPacked && rest % 2) CellOf<T>::clear_high(padded.q[rest / 2]);
       std::memcpy(CellOf<T>::at(q, whole), padded.q, CellOf<T>::bytes(rest));
     }

@@ -5,6 +5,7 @@
 
 #include "kernels/quantize/axes.hpp"
 #include "kernels/quantize/quantize.hpp"
+#include "kernels/quotient.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels::quantize_avx512 {
@@ -12,19 +13,26 @@ namespace {
 
 class Quantizer {
  public:
-  explicit Quantizer(const QuantizeArgs &args) : scale_(_mm512_set1_ps(args.scale)), saturate_(args.range) {}
+  explicit Quantizer(const QuantizeArgs &args)
+      : scale_(_mm512_set1_ps(args.scale)), inverse_(_mm512_set1_ps(inverse_of(args.scale))), saturate_(args.range) {}
 
-  /// 16 floats from p, those of the mask.
-  __m512i round(const float *p, __mmask16 mask) const {
-    return saturate_.round_any(_mm512_div_ps(_mm512_maskz_loadu_ps(mask, p), scale_));
-  }
-  /// Each lane holds four bytes of a, then of b, c, d.
-  __m512i bytes(__m512i a, __m512i b, __m512i c, __m512i d) const {
-    return saturate_.bytes(saturate_.words(a, b), saturate_.words(c, d));
+  /// Each lane holds four bytes of v[0], then of v[1], v[2], v[3].
+  __m512i bytes(const __m512 (&v)[4]) const {
+    __m512i rounded[4];
+    unsigned unsure = 0;
+    unroll<4>([&](auto k) {
+      const __m512 product = _mm512_mul_ps(v[k], inverse_);
+      rounded[k] = _mm512_cvtps_epi32(product);
+      const __m512 off = _mm512_abs_ps(_mm512_sub_ps(product, _mm512_cvtepi32_ps(rounded[k])));
+      unsure |= _cvtmask16_u32(_mm512_cmp_ps_mask(off, _mm512_set1_ps(kSureWithin), _CMP_NLE_UQ));
+    });
+    if (unsure) [[unlikely]]
+      unroll<4>([&](auto k) { rounded[k] = saturate_.round_any(_mm512_div_ps(v[k], scale_)); });
+    return saturate_.bytes(saturate_.words(rounded[0], rounded[1]), saturate_.words(rounded[2], rounded[3]));
   }
 
  private:
-  __m512 scale_;
+  __m512 scale_, inverse_;
   Saturate saturate_;
 };
 
@@ -36,11 +44,13 @@ void quantize_rows(const QuantizeArgs &args) {
     std::uint8_t *q = args.q + static_cast<std::ptrdiff_t>(i) * args.q_row;
     for (std::size_t j = 0; j < args.columns; j += 64) {
       const std::uint64_t mask = first_lanes(args.columns - j);
-      const auto part = [&](int k) {
-        return quantizer.round(x + j + 16 * k, _cvtu32_mask16(static_cast<unsigned>(mask >> 16 * k) & 0xffff));
-      };
-      const __m512i bytes = quantizer.bytes(part(0), part(1), part(2), part(3));
-      _mm512_mask_storeu_epi8(q + j, _cvtu64_mask64(mask), _mm512_permutexvar_epi32(order, bytes));
+      __m512 parts[4];
+      unroll<4>([&](auto k) {
+        parts[k] =
+            _mm512_maskz_loadu_ps(_cvtu32_mask16(static_cast<unsigned>(mask >> 16 * k) & 0xffff), x + j + 16 * k);
+      });
+      const __m512i bytes = _mm512_permutexvar_epi32(order, quantizer.bytes(parts));
+      _mm512_mask_storeu_epi8(q + j, _cvtu64_mask64(mask), bytes);
     }
   }
 }
@@ -61,10 +71,11 @@ void quantize_planes(const QuantizeArgs &args) {
       const int used = static_cast<int>(args.columns - c < 4 ? args.columns - c : 4);
       const float *x = args.x + i + static_cast<std::ptrdiff_t>(c) * args.x_column;
       std::uint8_t *q = args.q + static_cast<std::ptrdiff_t>(i) * args.q_row + c;
-      const auto plane = [&](int k) {
-        return k < used ? quantizer.round(x + k * args.x_column, mask) : _mm512_setzero_si512();
-      };
-      const __m512i bytes = quantizer.bytes(plane(0), plane(1), plane(2), plane(3));
+      __m512 planes[4];
+      unroll<4>([&](auto k) {
+        planes[k] = k < used ? _mm512_maskz_loadu_ps(mask, x + k * args.x_column) : _mm512_setzero_ps();
+      });
+      const __m512i bytes = quantizer.bytes(planes);
       if (packed3) {
         const __m512i dense = _mm512_permutexvar_epi32(close_gaps, _mm512_shuffle_epi8(bytes, transpose3));
         _mm512_mask_storeu_epi8(q, _cvtu64_mask64(first_lanes(3 * rows)), dense);
