@@ -13,7 +13,7 @@ void register_lut() {
       fill(x.as<std::uint8_t>(), kCount, 0, 255);
       fill(table.as<std::uint8_t>(), 256, 0, 255);
       for (auto _ : state) {
-        kernel.run(y.as<std::uint8_t>(), x.as<std::uint8_t>(), kCount, table.as<std::uint8_t>());
+        kernel.run({y.as<std::uint8_t>(), x.as<std::uint8_t>(), 1, kCount, 0, table.as<std::uint8_t>()});
         benchmark::ClobberMemory();
       }
       state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kCount));

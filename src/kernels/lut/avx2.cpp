@@ -8,7 +8,9 @@
 
 namespace qtn::kernels::lut_avx2 {
 
-void run(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table) {
+namespace {
+
+void run_row(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table) {
   const __m256i low = _mm256_set1_epi8(15);
   std::size_t i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -25,6 +27,15 @@ void run(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::u
     store(y + i, _mm256_blendv_epi8(pick8(0), pick8(8), bit[3]));
   }
   for (; i < count; ++i) y[i] = table[x[i]];
+}
+
+}  // namespace
+
+void run(const LutArgs &args) {
+  for (std::size_t r = 0; r < args.rows; ++r) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(r) * args.row;
+    run_row(args.y + at, args.x + at, args.columns, args.table);
+  }
 }
 
 }  // namespace qtn::kernels::lut_avx2

@@ -3,9 +3,9 @@
 
 namespace qtn::kernels {
 
-#define QTN_LUT_KERNEL(id, isa_level)                                                               \
-  namespace lut_##id {                                                                              \
-    void run(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table); \
+#define QTN_LUT_KERNEL(id, isa_level) \
+  namespace lut_##id {                \
+    void run(const LutArgs &args);    \
   }
 #include "kernels/lut/kernels.inc"
 #undef QTN_LUT_KERNEL
@@ -16,6 +16,10 @@ std::span<const LutKernel> lut_kernels() {
 #include "kernels/lut/kernels.inc"
 #undef QTN_LUT_KERNEL
   };
+#if defined(__x86_64__)
+  // Cascade Lake and Cooper Lake have the rest of Isa::avx512vnni without it.
+  if (!__builtin_cpu_supports("avx512vbmi")) return std::span(rows).subspan(1);
+#endif
   return rows;
 }
 

@@ -10,10 +10,19 @@
 
 namespace qtn::kernels {
 
+/// y may be x.
+struct LutArgs {
+  std::uint8_t *y;
+  const std::uint8_t *x;
+  std::size_t rows, columns;
+  std::ptrdiff_t row;  ///< bytes from one to the next, of both
+  const std::uint8_t *table;
+};
+
 struct LutKernel {
   const char *name;
   Isa isa;
-  void (*run)(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table);
+  void (*run)(const LutArgs &args);
 };
 
 std::span<const LutKernel> lut_kernels();

@@ -6,7 +6,9 @@
 
 namespace qtn::kernels::lut_neon {
 
-void run(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table) {
+namespace {
+
+void run_row(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table) {
   const uint8x16x4_t entries[4] = {vld1q_u8_x4(table), vld1q_u8_x4(table + 64), vld1q_u8_x4(table + 128),
                                    vld1q_u8_x4(table + 192)};
   std::size_t i = 0;
@@ -18,6 +20,15 @@ void run(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::u
     store(y + i, vqtbx4q_u8(r, entries[3], vsubq_u8(v, vdupq_n_u8(192))));
   }
   for (; i < count; ++i) y[i] = table[x[i]];
+}
+
+}  // namespace
+
+void run(const LutArgs &args) {
+  for (std::size_t r = 0; r < args.rows; ++r) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(r) * args.row;
+    run_row(args.y + at, args.x + at, args.columns, args.table);
+  }
 }
 
 }  // namespace qtn::kernels::lut_neon

@@ -3,8 +3,12 @@
 
 namespace qtn::kernels::lut_ref {
 
-void run(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const std::uint8_t *table) {
-  for (std::size_t i = 0; i < count; ++i) y[i] = table[x[i]];
+void run(const LutArgs &args) {
+  for (std::size_t r = 0; r < args.rows; ++r) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(r) * args.row;
+    for (std::size_t i = 0; i < args.columns; ++i)
+      args.y[at + static_cast<std::ptrdiff_t>(i)] = args.table[args.x[at + static_cast<std::ptrdiff_t>(i)]];
+  }
 }
 
 }  // namespace qtn::kernels::lut_ref

@@ -92,7 +92,8 @@ void lower_table(Lowering &l, const graph::Table &table) {
   const ValueId v = l.output();
   const SlotId x = l.dense(l.integer(table.x));
   const bool same_shape = l.shape_of(v) == l.form(x).shape;
-  if (auto *step = dynamic_cast<TailedStep *>(same_shape ? l.open_step(table.x, x) : nullptr)) {
+  auto *step = dynamic_cast<TailedStep *>(same_shape ? l.open_step(table.x, x) : nullptr);
+  if (step && !step->has_narrow_blocks()) {
     const SlotId y = l.integer_output(v, l.shape_of(v), l.form(x).strides);
     return step->append(make_table_tail(entries(l, table, l.form(x).quantizer, l.form(y).quantizer), l.isa), y,
                         l.node().op->name);

@@ -63,7 +63,7 @@ class LinearStep : public TailedStep {
  public:
   void run(const Context &c) const final;
   bool spread_output(std::ptrdiff_t pixel) final;
-  bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out < kNarrow; }
+  bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out * element_ < kNarrow; }
   bool hold_blocks() final;
   bool add_to_rows(const Tensor &row, const ops::Clamp &clamp) final;
   std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment) + held_bytes(); }
@@ -93,7 +93,7 @@ class LinearStep : public TailedStep {
   virtual bool groups_share_rows() const { return true; }
 
  private:
-  static constexpr std::size_t kNarrow = 16;  ///< columns of a group
+  static constexpr std::size_t kNarrow = 64;  ///< bytes of a row of a group
 
   /// Bytes of the longest row of a block, and of a block, in scratch.
   std::size_t held_row() const { return std::min(grid_.column_block, product_.out) * sizeof(float); }

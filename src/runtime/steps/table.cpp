@@ -27,7 +27,7 @@ class TableStep final : public Step {
     auto *y = c.tensor(y_).as<std::uint8_t>();
     for_chunks(c, ceil_div(count_, kChunk), count_ / 32, [&](std::size_t, std::size_t chunk) {
       const std::size_t first = chunk * kChunk;
-      kernel_.run(y + first, x + first, std::min(kChunk, count_ - first), table_.data());
+      kernel_.run({y + first, x + first, 1, std::min(kChunk, count_ - first), 0, table_.data()});
     });
   }
 
@@ -45,11 +45,8 @@ class TableTail final : public Tail {
 
   void run(const Context &, OutputBlock &block) const override {
     const bool whole = static_cast<std::ptrdiff_t>(block.columns) == block.ldy;
-    const std::size_t runs = whole ? 1 : block.rows, count = whole ? block.rows * block.columns : block.columns;
-    for (std::size_t i = 0; i < runs; ++i) {
-      std::uint8_t *y = block.y + static_cast<std::ptrdiff_t>(i) * block.ldy;
-      kernel_.run(y, y, count, table_.data());
-    }
+    const std::size_t rows = whole ? 1 : block.rows, columns = whole ? block.rows * block.columns : block.columns;
+    kernel_.run({block.y, block.y, rows, columns, block.ldy, table_.data()});
   }
 
  private:
