@@ -419,6 +419,9 @@ def choosing():
             # ONNX Runtime has no 16-bit forms.
             only = "reference" if np.dtype(dtype).itemsize == 2 else None
             case(op, np.dtype(dtype).name, *values, tolerance=EXACT, only=only)
+            if np.dtype(dtype).itemsize == 1:  # which are compared sixteen at once
+                many = [np.arange(66).reshape(2, 33) * step for step in (37, 91)]
+                case(op, f"{np.dtype(dtype).name}_rows", *(v.astype(np.uint8).view(dtype) for v in many), tolerance=EXACT)
 
     condition = truths(True, False, True)
     case("Where", "same_shape", condition, f32(1, 2, 3), f32(4, 5, 6), tolerance=EXACT)

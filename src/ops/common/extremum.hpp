@@ -17,10 +17,12 @@ bool is_nan(T x) {
   return false;
 }
 
+/// Takes numbers, and vectors of integers.
 struct Larger {
   template <class T>
   T operator()(T a, T b) const {
-    return a > b || is_nan(a) ? a : b;
+    if constexpr (std::is_floating_point_v<T>) return a > b || std::isnan(a) ? a : b;
+    return a > b ? a : b;
   }
   /// What every number is larger than.
   template <class T>
@@ -32,7 +34,8 @@ struct Larger {
 struct Smaller {
   template <class T>
   T operator()(T a, T b) const {
-    return a < b || is_nan(a) ? a : b;
+    if constexpr (std::is_floating_point_v<T>) return a < b || std::isnan(a) ? a : b;
+    return a < b ? a : b;
   }
   template <class T>
   static constexpr T kOfNothing = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
