@@ -185,20 +185,14 @@ struct QuantizeRow {
   /// Four vectors at once share the search for NaN, for quotients near a tie, and the packing.
   void four(T *q, std::size_t j, F inverse, bool stream) const {
     const std::size_t k = j + kLanes, l = k + kLanes, m = l + kLanes;
-    F a, b, c, d;
-    bool divided = !kByProducts;
-    if constexpr (kByProducts) {
-      const auto product = [&](std::size_t at) { return V::multiply(V::load(x + at), inverse); };
-      a = product(j), b = product(k), c = product(l), d = product(m);
-      const bool left = V::any_unsure(a, b), right = V::any_unsure(c, d);
-      divided = left | right;
-    }
-    if (__builtin_expect(divided, !kByProducts)) {
-      a = scaled(j), b = scaled(k), c = scaled(l), d = scaled(m);
-      const bool left = V::any_nan(a, b), right = V::any_nan(c, d);
-      if (__builtin_expect(left | right, false))
-        a = V::or_zero(a), b = V::or_zero(b), c = V::or_zero(c), d = V::or_zero(d);
-    }
+    const auto quotient = [&](std::size_t at) {
+      return kByProducts ? V::multiply(V::load(x + at), inverse) : scaled(at);
+    };
+    F a = quotient(j), b = quotient(k), c = quotient(l), d = quotient(m);
+    const bool left = kByProducts ? V::any_unsure(a, b) : V::any_nan(a, b),
+               right = kByProducts ? V::any_unsure(c, d) : V::any_nan(c, d);
+    if (__builtin_expect(left | right, false))
+      a = V::or_zero(scaled(j)), b = V::or_zero(scaled(k)), c = V::or_zero(scaled(l)), d = V::or_zero(scaled(m));
     if constexpr (CellOf<T>::kBits == 16) {
       V::put(q + j, V::words(T{}, grid.round(a, j), grid.round(b, k)), stream);
       V::put(q + l, V::words(T{}, grid.round(c, l), grid.round(d, m)), stream);
@@ -219,12 +213,11 @@ struct QuantizeRow {
   /// As many whole vectors as there are in n elements.
   void run(T *q, std::size_t n, bool stream) const {
     std::size_t j = 0;
-    if constexpr (CellOf<T>::kBits < 32) {
-      F inverse{};
-      if constexpr (kByProducts)
-        if (n >= 4 * kLanes) inverse = V::all(inverse_of(scale));
-      for (; j + 4 * kLanes <= n; j += 4 * kLanes) four(q, j, inverse, stream);
-    }
+    if constexpr (CellOf<T>::kBits < 32)
+      if (n >= 4 * kLanes) {
+        const F inverse = kByProducts ? V::all(inverse_of(scale)) : F{};
+        for (; j + 4 * kLanes <= n; j += 4 * kLanes) four(q, j, inverse, stream);
+      }
     for (; j + kLanes <= n; j += kLanes) one(q, j, stream);
   }
 
