@@ -3,7 +3,7 @@
 // vector.
 #include "kernels/avx2.hpp"
 
-#include "kernels/lut/lut.hpp"
+#include "kernels/lut/rows.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels::lut_avx2 {
@@ -32,10 +32,7 @@ void run_row(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const st
 }  // namespace
 
 void run(const LutArgs &args) {
-  for (std::size_t r = 0; r < args.rows; ++r) {
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(r) * args.row;
-    run_row(args.y + at, args.x + at, args.columns, args.table);
-  }
+  each_row(args, [&](std::uint8_t *y, const std::uint8_t *x) { run_row(y, x, args.columns, args.table); });
 }
 
 }  // namespace qtn::kernels::lut_avx2

@@ -3,7 +3,7 @@
 // vector.
 #include "kernels/avx512.hpp"
 
-#include "kernels/lut/lut.hpp"
+#include "kernels/lut/rows.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels::lut_avx512 {
@@ -14,9 +14,7 @@ void run(const LutArgs &args) {
     entries[i] = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i *>(args.table + 16 * i)));
   });
   const __m512i low = _mm512_set1_epi8(15);
-  for (std::size_t r = 0; r < args.rows; ++r) {
-    const std::uint8_t *x = args.x + static_cast<std::ptrdiff_t>(r) * args.row;
-    std::uint8_t *y = args.y + static_cast<std::ptrdiff_t>(r) * args.row;
+  each_row(args, [&](std::uint8_t *y, const std::uint8_t *x) {
     for (std::size_t i = 0; i < args.columns; i += 64) {
       const __mmask64 mask = _cvtu64_mask64(first_lanes(args.columns - i));
       const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i), index = _mm512_and_si512(v, low);
@@ -32,7 +30,7 @@ void run(const LutArgs &args) {
       unroll<2>([&](auto k) { found[k] = _mm512_mask_mov_epi8(found[2 * k], bit6, found[2 * k + 1]); });
       _mm512_mask_storeu_epi8(y + i, mask, _mm512_mask_mov_epi8(found[0], bit7, found[1]));
     }
-  }
+  });
 }
 
 }  // namespace qtn::kernels::lut_avx512

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table is four vectors of 64 entries, of which an instruction looks into two.
 #include "kernels/avx512.hpp"
-#include "kernels/lut/lut.hpp"
+#include "kernels/lut/rows.hpp"
 
 namespace qtn::kernels::lut_avx512vbmi {
 
 void run(const LutArgs &args) {
   const __m512i entries[4] = {load(args.table), load(args.table + 64), load(args.table + 128), load(args.table + 192)};
-  for (std::size_t r = 0; r < args.rows; ++r) {
-    const std::uint8_t *x = args.x + static_cast<std::ptrdiff_t>(r) * args.row;
-    std::uint8_t *y = args.y + static_cast<std::ptrdiff_t>(r) * args.row;
+  each_row(args, [&](std::uint8_t *y, const std::uint8_t *x) {
     for (std::size_t i = 0; i < args.columns; i += 64) {
       const __mmask64 mask = _cvtu64_mask64(first_lanes(args.columns - i));
       const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i);
@@ -17,7 +15,7 @@ void run(const LutArgs &args) {
                     high = _mm512_permutex2var_epi8(entries[2], v, entries[3]);
       _mm512_mask_storeu_epi8(y + i, mask, _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(v), high));
     }
-  }
+  });
 }
 
 }  // namespace qtn::kernels::lut_avx512vbmi

@@ -2,7 +2,7 @@
 // The table is four times 64 entries: what is out of the range of one leaves a lane as it is.
 #include "kernels/neon.hpp"
 
-#include "kernels/lut/lut.hpp"
+#include "kernels/lut/rows.hpp"
 
 namespace qtn::kernels::lut_neon {
 
@@ -25,10 +25,7 @@ void run_row(std::uint8_t *y, const std::uint8_t *x, std::size_t count, const st
 }  // namespace
 
 void run(const LutArgs &args) {
-  for (std::size_t r = 0; r < args.rows; ++r) {
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(r) * args.row;
-    run_row(args.y + at, args.x + at, args.columns, args.table);
-  }
+  each_row(args, [&](std::uint8_t *y, const std::uint8_t *x) { run_row(y, x, args.columns, args.table); });
 }
 
 }  // namespace qtn::kernels::lut_neon

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/lut/lut.hpp"
+#include "kernels/lut/rows.hpp"
 
 namespace qtn::kernels::lut_ref {
 
 void run(const LutArgs &args) {
-  for (std::size_t r = 0; r < args.rows; ++r) {
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(r) * args.row;
-    for (std::size_t i = 0; i < args.columns; ++i)
-      args.y[at + static_cast<std::ptrdiff_t>(i)] = args.table[args.x[at + static_cast<std::ptrdiff_t>(i)]];
-  }
+  each_row(args, [&](std::uint8_t *y, const std::uint8_t *x) {
+    for (std::size_t i = 0; i < args.columns; ++i) y[i] = args.table[x[i]];
+  });
 }
 
 }  // namespace qtn::kernels::lut_ref

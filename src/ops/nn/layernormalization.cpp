@@ -18,7 +18,7 @@ std::size_t axis_of(const Call &call) {
   return normalize_axis(call.attrs.get_int("axis", -1), call.in(0)->rank(), "LayerNormalization");
 }
 
-/// The type of means and deviations, which are computed in float32 or more whatever it is. ONNX Runtime's tools write 0.
+/// The type of means and deviations, which are computed in float32 or more whatever it is. Some files say 0, which names no type.
 void check_stash(const Call &call) {
   const std::int64_t stash = call.attrs.get_int("stash_type", QTN_FLOAT32);
   constexpr std::int64_t kKnown[] = {0, QTN_FLOAT32, QTN_FLOAT16, QTN_FLOAT64, QTN_BFLOAT16};

@@ -181,8 +181,8 @@ void operands_must_fit(void **) {
          {&x, &wide});
   refuse(QTN_EINVAL, "LayerNormalization: stash_type is 7, which is no type of floats", "LayerNormalization",
          attrs({{"stash_type", std::int64_t{7}}}), {&x, &row});
-  refuse(QTN_EUNSUPPORTED, "LayerNormalization: stash_type is 16, only 1 (float32) is supported for Mean", "LayerNormalization",
-         attrs({{"stash_type", std::int64_t{16}}}), {&x, &row}, 2);
+  refuse(QTN_EUNSUPPORTED, "LayerNormalization: stash_type is 16, only 1 (float32) is supported for Mean",
+         "LayerNormalization", attrs({{"stash_type", std::int64_t{16}}}), {&x, &row}, 2);
   refuse(QTN_ESHAPE, "InstanceNormalization: B is 4, x 2x3x4 has 3 channels", "InstanceNormalization", attrs(),
          {&x, &column, &row});
 }
