@@ -14,9 +14,13 @@ namespace {
 /// In whose form new nodes are: the one that nodes are kept in.
 constexpr std::int64_t kOpsetOfNew = 21;
 
+std::string_view domain_of(const NodeProto &node) {
+  return node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
+}
+
 /// `opset`: that of the file.
 const ComposedRule *rule_of(const NodeProto &node, std::int64_t opset) {
-  const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
+  const std::string_view domain = domain_of(node);
   if (node.opset) opset = node.opset;
   for (const auto *rules : {&kSequenceRules, &kLoopRules, &kFusedRules, &kOptimizedRules, &kAttentionRules,
                             &kRecurrentRules, &kOldestRules, &kExperimentalRules})
@@ -70,7 +74,43 @@ bool rewritten(const ComposedRule &rule, Composing &composing) {
   }
 }
 
-void rewrite(GraphProto &graph, File &file, const Scope *outer) {
+template <class T>
+const T *look_up(const Scope *scope, const std::string &name, std::unordered_map<std::string, T> Scope::*values) {
+  for (; scope; scope = scope->outer)
+    if (const auto at = (scope->*values).find(name); at != (scope->*values).end()) return &at->second;
+  return nullptr;
+}
+
+/// What is given where a node does no more than move or cast elements of what is.
+std::optional<Given> moved(const NodeProto &node, const Scope &scope, std::int64_t opset) {
+  constexpr std::string_view kMovers[] = {"Cast", "Identity", "Reshape", "Transpose"};
+  constexpr std::int64_t kFirstOpset = 6;  // before, some had other forms
+  constexpr int kMostMoves = 4;
+  if (opset < kFirstOpset || !domain_of(node).empty() || node.inputs.empty() || node.outputs.size() != 1 ||
+      std::ranges::find(kMovers, node.op) == std::end(kMovers))
+    return std::nullopt;
+  int moves = 0;
+  for (const std::string &name : node.inputs) {
+    const Given *from = look_up(&scope, name, &Scope::givens);
+    if (!from || from->moves == kMostMoves) return std::nullopt;
+    moves = std::max(moves, from->moves);
+  }
+  return Given{{}, {}, {}, std::make_shared<NodeProto>(node), moves + 1};
+}
+
+using Shapes = std::vector<std::optional<Shape>>;
+
+/// The dimensions that both have; -1 for others.
+std::optional<Shape> common_shape(const std::optional<Shape> &a, const std::optional<Shape> &b) {
+  if (!a || !b || a->size() != b->size()) return std::nullopt;
+  Shape common = *a;
+  for (std::size_t i = 0; i < common.size(); ++i)
+    if (common[i] != (*b)[i]) common[i] = -1;
+  return common;
+}
+
+/// Shapes of the outputs, where they are known.
+Shapes rewrite(GraphProto &graph, File &file, const Scope *outer) {
   Scope scope;
   scope.outer = outer;
   for (const protozero::data_view initializer : graph.initializers) {
@@ -83,23 +123,28 @@ void rewrite(GraphProto &graph, File &file, const Scope *outer) {
   for (const NodeProto &node : graph.nodes)
     if (node.op == "Constant" && node.outputs.size() == 1 && node.attributes.size() == 1)
       scope.givens.insert({node.outputs[0], {{}, node.attributes[0]}});
+    else if (const std::optional<Given> given = moved(node, scope, file.opset))
+      scope.givens.insert({node.outputs[0], *given});
   std::vector<NodeProto> nodes;
   for (NodeProto &node : graph.nodes) {
+    std::vector<Shapes> inner;
     for (AttributeProto &attribute : node.attributes)
-      if (attribute.graph) rewrite(*attribute.graph, file, &scope);
+      if (attribute.graph) inner.push_back(rewrite(*attribute.graph, file, &scope));
+    if (node.op == "If" && inner.size() == 2)
+      for (std::size_t i = 0; i < std::min({node.outputs.size(), inner[0].size(), inner[1].size()}); ++i)
+        if (const std::optional<Shape> shape = common_shape(inner[0][i], inner[1][i]))
+          scope.shapes.insert({node.outputs[i], *shape});
     const ComposedRule *rule = rule_of(node, file.opset);
     Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
     if (!rule || !rewritten(*rule, composing)) nodes.push_back(std::move(node));
   }
+  Shapes shapes;
+  const NodeProto none;
+  const Composing known(none, scope, nodes, file.names, file.items, file.opset, file.folder);
+  for (const ValueInfo &output : graph.outputs) shapes.push_back(known.shape(output.name));
   graph.nodes = std::move(nodes);
   refuse_sequences(graph, scope);
-}
-
-template <class T>
-const T *look_up(const Scope *scope, const std::string &name, std::unordered_map<std::string, T> Scope::*values) {
-  for (; scope; scope = scope->outer)
-    if (const auto at = (scope->*values).find(name); at != (scope->*values).end()) return &at->second;
-  return nullptr;
+  return shapes;
 }
 
 /// Where the attribute is a tensor of the file.
@@ -119,14 +164,16 @@ std::optional<Tensor> tensor_of(const Attr &value) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Attrs Composing::attrs() const {
+Attrs attrs_of(const NodeProto &node, const DataFolder &folder) {
   Attrs attrs;
-  for (const AttributeProto &attribute : node_.attributes)
-    if (!attribute.graph) attrs.set(attribute.name, read_attribute(attribute, folder_));
+  for (const AttributeProto &attribute : node.attributes)
+    if (!attribute.graph) attrs.set(attribute.name, read_attribute(attribute, folder));
   return attrs;
 }
+
+}  // namespace
+
+Attrs Composing::attrs() const { return attrs_of(node_, folder_); }
 
 const GraphProto *Composing::graph(const char *name) const {
   const auto at = std::ranges::find(node_.attributes, name, &AttributeProto::name);
@@ -140,15 +187,29 @@ const Given *Composing::given(const std::string &name) const {
 std::optional<Tensor> Composing::constant(const std::string &name) const {
   const Given *found = given(name);
   if (!found) return std::nullopt;
+  if (found->mover) return moved_constant(*found->mover);
   if (!found->attribute) return read_tensor(found->bytes, folder_).second;
   return tensor_of(read_attribute(*found->attribute, folder_));
+}
+
+std::optional<Tensor> Composing::moved_constant(const NodeProto &mover) const {
+  std::vector<Tensor> inputs;
+  std::vector<const Tensor *> places;
+  for (const std::string &name : mover.inputs) {
+    const std::optional<Tensor> input = constant(name);
+    if (!input) return std::nullopt;
+    inputs.push_back(*input);
+  }
+  for (const Tensor &input : inputs) places.push_back(&input);
+  const Attrs attrs = attrs_of(mover, folder_);
+  return ops::run_op(*ops::find_op(mover.op), {attrs, places})[0];
 }
 
 const TensorHead *Composing::head(const std::string &name) const {
   const Given *found = given(name);
   if (!found) return nullptr;
   if (!found->head) {
-    const std::optional<protozero::data_view> bytes = tensor_in(*found->attribute);
+    const std::optional<protozero::data_view> bytes = found->attribute ? tensor_in(*found->attribute) : std::nullopt;
     const std::optional<Tensor> t = bytes ? std::nullopt : constant(name);
     if (bytes)
       found->head = read_head(*bytes);
@@ -170,7 +231,8 @@ std::optional<std::int64_t> Composing::number(const std::string &name) const {
 std::optional<Shape> Composing::shape(const std::string &name) const {
   if (const auto *info = look_up(&scope_, name, &Scope::infos); info && (*info)->shape) return (*info)->shape;
   if (const TensorHead *of = head(name)) return Shape(std::span<const std::int64_t>(of->dims));
-  return std::nullopt;
+  const Shape *shape = look_up(&scope_, name, &Scope::shapes);
+  return shape ? std::optional(*shape) : std::nullopt;
 }
 
 std::int32_t Composing::type(const std::string &name) const {

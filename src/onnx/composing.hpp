@@ -27,11 +27,13 @@ struct Sequence {
   std::optional<Shape> shape = {};  ///< of every item, where it is known
 };
 
-/// An initializer, or the attribute of a node Constant.
+/// An initializer, the attribute of a node Constant, or what a node makes of such, of which it moves or casts elements.
 struct Given {
   protozero::data_view bytes;
   std::optional<AttributeProto> attribute = {};
   mutable std::optional<TensorHead> head = {};  ///< once it was asked for
+  std::shared_ptr<const NodeProto> mover = {};
+  int moves = 0;  ///< that lie behind it
 };
 
 /// What is known of the values of a graph, and of those around it.
@@ -39,6 +41,7 @@ struct Scope {
   const Scope *outer = nullptr;
   std::unordered_map<std::string, Given> givens;
   std::unordered_map<std::string, const ValueInfo *> infos;
+  std::unordered_map<std::string, Shape> shapes;  ///< in which the branches of an If agree
   std::unordered_map<std::string, Sequence> sequences;
   std::unordered_map<std::string, bool> options;  ///< values of type optional, and whether they hold something
 };
@@ -102,6 +105,7 @@ class Composing {
 
  private:
   const Given *given(const std::string &name) const;
+  std::optional<Tensor> moved_constant(const NodeProto &mover) const;
   /// nullptr: it is no constant that is a tensor.
   const TensorHead *head(const std::string &name) const;
 

@@ -329,10 +329,11 @@ void import_qoperators(graph::Graph &g) {
   const bool any = std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node &node) {
     const std::string_view name = node.op->name;
     if (name.starts_with("QLinear") || name == "QGemm" || name == "MatMulNBits") return true;
-    // Where results stay in float, such a file has nothing but moved integers.
+    // Where results stay in float, such a file has nothing but moved integers, or, below 8 bits, clipped ones.
     const ValueId x = input(node, 0);
-    if (x == kNoValue || !ops::moves(*node.op, node.attrs)) return false;
-    return quantized[static_cast<std::size_t>(x)] || is_byte(g.value(x).constant.dtype());
+    const bool clips = node.op == &ops::kClip;
+    if (x == kNoValue || (!clips && !ops::moves(*node.op, node.attrs))) return false;
+    return quantized[static_cast<std::size_t>(x)] || (!clips && is_byte(g.value(x).constant.dtype()));
   });
   if (any) QOperatorImporter(g).run();
 }

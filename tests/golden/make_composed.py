@@ -401,12 +401,41 @@ def sparse_constants():
         model(f"{name}_in_attributes", made + steps, {"x": noise("x", 2, 2, 3, 3)}, {}, ["y"])
 
 
+def moved_constants():
+    """Constants behind nodes that move or cast them: as language models have one table for their first and last layers, and
+    angles in branches for long and short inputs."""
+    codes = np.random.default_rng(4).integers(0, 256, (5, 2, 8)).astype(np.uint8)
+    blocks = {"block_size": 16, "bits": 4}
+    model("moved_table", [node("Identity", "w", "v"), node("Reshape", "v,shape", "table"),
+                          node("GatherBlockQuantized", "table,ids,scales", "e", MICROSOFT, gather_axis=0, quantize_axis=1, **blocks),
+                          node("MatMulNBits", "e,w,scales", "y", MICROSOFT, K=32, N=5, **blocks)],
+          {"ids": ints([4, 0], [1, 1])}, {"w": codes, "scales": noise("scales", 5, 2), "shape": ints(5, 16)}, ["y"], opset=21)
+    x, ids = noise("x", 2, 3, 8), ints([2, 0, 1], [3, 3, 0])
+    turned = node("RotaryEmbedding", "x,i,cosines,sines", "y", MICROSOFT)
+    angles = np.arange(16).reshape(8, 2)
+    halves = {"c": np.cos(angles).astype(np.float16), "s": np.sin(angles).astype(np.float16)}
+    model("moved_angles", [node("Cast", "c", "cosines", to=FLOAT), node("Cast", "s", "sines", to=FLOAT), turned],
+          {"x": x, "i": ids}, halves, ["y"])
+
+    def branch(name, rows):
+        made = [helper.make_tensor_value_info(f"{n}_{name}", FLOAT, None) for n in ("cos", "sin")]
+        values = [numpy_helper.from_array(f(np.arange(2 * rows, dtype=np.float32).reshape(rows, 2) / rows), n)
+                  for n, f in (("c", np.cos), ("s", np.sin))]
+        moved = [node("Identity", "c", f"cos_{name}"), node("Transpose", "s", f"sin_{name}", perm=[0, 1])]
+        return helper.make_graph(moved, name, [], made, values)
+
+    for is_long in (False, True):
+        model(f"moved_angles_of_{'long' if is_long else 'short'}_inputs",
+              [node("If", "is_long", "cosines,sines", then_branch=branch("long", 16), else_branch=branch("short", 8)), turned],
+              {"x": x, "i": ids, "is_long": np.array(is_long)}, {}, ["y"])
+
+
 def main():
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized, sparse_constants, grown_sequences):
+                  products_of_integers, optimized, sparse_constants, grown_sequences, moved_constants):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

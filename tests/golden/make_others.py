@@ -294,6 +294,28 @@ def static(net, opset=17, form="QDQ", activation="QUInt8", weight="QInt8", extra
     return through_files(n.model(opset), quantize)
 
 
+def clipped(net, least, most, **options):
+    """Activations of fewer bits than their type has, as Brevitas and QONNX write them: Clip between QuantizeLinear and
+    DequantizeLinear."""
+    model = static(net, **options)
+    dtype = np.int8 if options.get("activation") == "QInt8" else np.uint8
+    bounds = [numpy_helper.from_array(np.array(v, dtype), n) for n, v in (("least", least), ("most", most))]
+    model.graph.initializer.extend(bounds)
+    nodes = list(model.graph.node)
+    for node in nodes:
+        for i, name in enumerate(node.input):
+            if name.endswith("_QuantizeLinear_Output"):
+                node.input[i] = name + "_clipped"
+    del model.graph.node[:]
+    for node in nodes:
+        model.graph.node.append(node)
+        if node.op_type == "QuantizeLinear":
+            integers = node.output[0]
+            clip = helper.make_node("Clip", [integers, "least", "most"], [integers + "_clipped"], integers + "_clip")
+            model.graph.node.append(clip)
+    return model
+
+
 def dynamic(net, opset=17, weight="QInt8", **options):
     def quantize(source, target):
         quantize_dynamic(source, target, weight_type=QuantType[weight], **options)
@@ -525,6 +547,8 @@ MODELS = {
     "residual_percentile": (static, "residual", {"calibrate": "Percentile", **PC}),
     "residual_entropy": (static, "residual", {"calibrate": "Entropy", "activation": "QInt8", "opset": 19}),
     "residual_u8u8": (static, "residual", {"weight": "QUInt8", "opset": 18}),
+    "residual_clipped": (clipped, "residual", {"least": 0, "most": 63, "opset": 13, **PC}),
+    "mobile_clipped_s8": (clipped, "mobile", {"least": -64, "most": 63, "activation": "QInt8", "opset": 21, **PC}),
     "mobile_u8s8": (static, "mobile", {"opset": 13}),
     "mobile_u8s8_channels": (static, "mobile", {"opset": 14, **PC}),
     "mobile_s8s8_symmetric": (static, "mobile", {"activation": "QInt8", "opset": 21, **SYMMETRIC, **PC}),

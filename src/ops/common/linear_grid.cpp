@@ -29,7 +29,9 @@ Form form_of(const char *op, const Attrs &attrs, const Shape &shape, const Tenso
     const bool channel = inside && shape[static_cast<std::size_t>(given < 0 ? given + rank : given)] == 1;
     if (!channel) return {QTN_PER_TENSOR_AFFINE, 0, 0};
   }
-  const std::size_t axis = normalize_axis(given, shape.size(), op);
+  // Intel's Neural Compressor gives a bias, a list, the axis of the columns that it is added to.
+  const bool of_columns = rank == 1 && given == 1 && block == 0;
+  const std::size_t axis = of_columns ? 0 : normalize_axis(given, shape.size(), op);
   const auto at = static_cast<std::int32_t>(axis);
   if (block == 0) {
     if (scale.rank() != 1)

@@ -131,9 +131,9 @@ void outputs_keep_their_names(void **) {
   assert_string_equal(input.value(input.outputs[0]).name.c_str(), "y");
 }
 
-void constants(void **) {
+void expect_constants(std::int64_t axis_of_bias) {
   ModelText text = model({{"DequantizeLinear", {"wq", "ws", "wz"}, {"w"}, "", "", {int_attribute("axis", -2)}},
-                          {"DequantizeLinear", {"bq", "bs"}, {"b"}, "", "", {int_attribute("axis", 0)}},
+                          {"DequantizeLinear", {"bq", "bs"}, {"b"}, "", "", {int_attribute("axis", axis_of_bias)}},
                           {"Gemm", {"x", "w", "b"}, {"g"}, "", "", {int_attribute("transB", 1)}},
                           q("f", "fq"),
                           dq("fq", "fd"),
@@ -155,10 +155,16 @@ void constants(void **) {
   const graph::Value &b = named(g, "b");
   assert_int_equal(b.constant.dtype(), QTN_INT32);
   assert_int_equal(b.quantizer->scheme(), QTN_PER_CHANNEL_SYMMETRIC);
+  assert_int_equal(b.quantizer->axis(), 0);
   const graph::Value &f = named(g, "fd");
   expect_quantizer(f, 0.5f, 3);
   // 1.2 / 0.5 = 2.4 rounds to 2; the other saturates.
   assert_true(int_values(f.constant.with_quantizer(nullptr), "f") == (std::vector<std::int64_t>{5, 255}));
+}
+
+void constants(void **) {
+  expect_constants(0);
+  expect_constants(1);  // that of the columns which a bias is added to
 }
 
 void shared_scales_behind_identity(void **) {
