@@ -20,7 +20,7 @@ constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring
 constexpr Pass kLoneNorms[] = {keep_channels_first, fold_scales_before_norms, fold_norms_of_columns};
 constexpr Pass kNorms[] = {fold_batch_norms};
 constexpr Pass kPrecededNorms[] = {fold_preceded_batch_norms};
-constexpr Pass kFusion[] = {fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
+constexpr Pass kFusion[] = {fuse_pads, fuse_biases, fuse_clamps, round_before_moves, stay_on_grids, center_weights};
 constexpr Pass kDynamic[] = {fold_norms_of_columns, fold_batch_norms, normalize_products};
 constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_constants, inline_constant_branches,
                               leave_training, make_products_of_einsums};

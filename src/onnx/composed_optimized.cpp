@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ONNX Runtime's optimizer and quantizer leave in a file under a name of their own: operators that ONNX has too,
-// layers of integers on images whose channels come last, and Where on integers.
+// sums with what reads them, layers of integers on images whose channels come last, and Where on integers.
 #include "onnx/composing.hpp"
 #include "ops/op.hpp"
 
@@ -10,6 +10,31 @@ namespace {
 /// The operator of that name in ONNX's domain.
 bool same(Composing &c) {
   c.add(c.node().op.c_str(), c.node().inputs, c.attrs(), Names(1, c.out(0)));
+  return true;
+}
+
+/// Inputs x, skip, scale, shift and bias; outputs y, mean and inverse deviation of each row, and the sum of x, skip and
+/// bias. The simplified form has neither shift nor mean.
+bool skip_normalization(Composing &c) {
+  const bool is_simplified = c.node().op != "SkipLayerNormalization";
+  const std::string bias = c.in(is_simplified ? 3 : 4);
+  std::string sum = c.one("Add", {c.in(0), c.in(1)}, {}, bias.empty() ? c.out(3) : "");
+  if (!bias.empty()) sum = c.one("Add", {sum, bias}, {}, c.out(3));
+  Names inputs{sum, c.in(2)}, outputs{c.out(0), c.out(1), c.out(2)};
+  if (is_simplified && !c.out(1).empty()) c.refuse("the mean is not computed");
+  if (is_simplified) outputs.erase(outputs.begin() + 1);
+  if (!is_simplified && !c.in(3).empty()) inputs.push_back(c.in(3));
+  while (outputs.size() > 1 && outputs.back().empty()) outputs.pop_back();
+  c.add(is_simplified ? "SimplifiedLayerNormalization" : "LayerNormalization", std::move(inputs),
+        with("axis", std::int64_t{-1}, "epsilon", c.attrs().get_float("epsilon", 1e-12)), std::move(outputs));
+  return true;
+}
+
+/// Gelu of x and a bias, by tanh where it is fast.
+bool gelu_of_sum(Composing &c) {
+  const std::string sum = c.in(1).empty() ? c.in(0) : c.one("Add", {c.in(0), c.in(1)});
+  const bool is_fast = c.node().op == "FastGelu";
+  c.one("Gelu", {sum}, is_fast ? with("approximate", std::string("tanh")) : Attrs(), c.out(0));
   return true;
 }
 
@@ -73,15 +98,20 @@ std::size_t rank_of_images(Composing &c, const std::string &weights) {
   return shape->size();
 }
 
-const std::vector<ComposedRule> kOptimizedRules{{ops::kMicrosoft, "Gelu", same},
-                                                {ops::kMicrosoft, "GatherND", same},
-                                                {ops::kMicrosoft, "GridSample", same},
-                                                {ops::kMicrosoft, "Range", same},
-                                                {ops::kMicrosoft, "Trilu", same},
-                                                {ops::kMicrosoft, "QLinearAveragePool", average_pool},
-                                                {ops::kMicrosoft, "QLinearConv", conv_of_integers},
-                                                {ops::kMicrosoft, "QLinearGlobalAveragePool", global_average_pool},
-                                                {ops::kMicrosoft, "NhwcMaxPool", max_pool},
-                                                {ops::kMicrosoft, "QLinearWhere", where_of_integers}};
+const std::vector<ComposedRule> kOptimizedRules{
+    {ops::kMicrosoft, "SkipLayerNormalization", skip_normalization},
+    {ops::kMicrosoft, "SkipSimplifiedLayerNormalization", skip_normalization},
+    {ops::kMicrosoft, "BiasGelu", gelu_of_sum},
+    {ops::kMicrosoft, "FastGelu", gelu_of_sum},
+    {ops::kMicrosoft, "Gelu", same},
+    {ops::kMicrosoft, "GatherND", same},
+    {ops::kMicrosoft, "GridSample", same},
+    {ops::kMicrosoft, "Range", same},
+    {ops::kMicrosoft, "Trilu", same},
+    {ops::kMicrosoft, "QLinearAveragePool", average_pool},
+    {ops::kMicrosoft, "QLinearConv", conv_of_integers},
+    {ops::kMicrosoft, "QLinearGlobalAveragePool", global_average_pool},
+    {ops::kMicrosoft, "NhwcMaxPool", max_pool},
+    {ops::kMicrosoft, "QLinearWhere", where_of_integers}};
 
 }  // namespace qtn::onnx

@@ -52,6 +52,7 @@ def groups(case):
         case(op, "past", *same, (24,), None, None, *past, outputs=3, num_heads=2)
         case(op, "past_unidirectional", *same, None, None, None, *past, outputs=3, num_heads=2, unidirectional=1)
         case(op, "heads", (1, 3, 8), (1, 2, 5, 4), (1, 2, 5, 4), num_heads=2)
+        case(op, "heads_with_bias", (1, 3, 8), (1, 2, 5, 4), (1, 2, 5, 4), (24,), num_heads=2)
 
         op = "GroupQueryAttention"
         cosines = np.cos(np.arange(64, dtype=np.float32)).reshape(8, 8)

@@ -401,6 +401,25 @@ def sparse_constants():
         model(f"{name}_in_attributes", made + steps, {"x": noise("x", 2, 2, 3, 3)}, {}, ["y"])
 
 
+def residuals():
+    """Sums with what ONNX Runtime's optimizer joins to them."""
+    x, skip = noise("x", 2, 3, 4), noise("skip", 2, 3, 4)
+    rows = {"g": noise("g", 4), "s": noise("s", 4), "b": noise("b", 4)}
+    scale = {"g": rows["g"]}
+    for title, op, last in (("skip_normalization", "SkipLayerNormalization", "s,b"),
+                            ("skip_simplified", "SkipSimplifiedLayerNormalization", "b")):
+        model(title, [node(op, "x,skip,g", "y", MICROSOFT)], {"x": x, "skip": skip}, scale, ["y"])
+        used = {n: rows[n] for n in ("g", *last.split(","))}
+        model(f"{title}_all", [node(op, f"x,skip,g,{last}", "y,,,z", MICROSOFT, epsilon=1e-2)], {"x": x, "skip": skip}, used,
+              ["y", "z"])
+        model(f"{title}_sum", [node(op, "x,skip,g", "y,,,z", MICROSOFT)], {"x": x, "skip": skip[:1].copy()}, scale, ["y", "z"])
+    model("skip_normalization_bias_alone", [node("SkipLayerNormalization", "x,skip,g,,b", "y", MICROSOFT)],
+          {"x": x, "skip": skip[0].copy()}, {n: rows[n] for n in "gb"}, ["y"])
+    model("bias_gelu", [node("BiasGelu", "x,b", "y", MICROSOFT)], {"x": 3 * x}, {"b": rows["b"]}, ["y"])
+    model("fast_gelu", [node("FastGelu", "x", "y", MICROSOFT)], {"x": 3 * x}, {}, ["y"])
+    model("fast_gelu_bias", [node("FastGelu", "x,b", "y", MICROSOFT)], {"x": 3 * x}, {"b": rows["b"]}, ["y"])
+
+
 def moved_constants():
     """Constants behind nodes that move or cast them: as language models have one table for their first and last layers, and
     angles in branches for long and short inputs."""
@@ -435,7 +454,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized, sparse_constants, grown_sequences, moved_constants):
+                  products_of_integers, optimized, sparse_constants, grown_sequences, residuals, moved_constants):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

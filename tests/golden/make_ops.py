@@ -37,7 +37,7 @@ NEWER = {"Attention": 25, "BitCast": 26, "CausalConvWithState": 27, "Celu": 28, 
          "RMSNormalization": 23, "RotaryEmbedding": 23,
          "SpaceToDepth": 28, "SwiGLU": 28, "Swish": 24, "TensorScatter": 24}
 MICROSOFT = {
-    "BiasGelu", "FastGelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    "QuickGelu",
     "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulNBits", "QGemm", "QLinearAdd", "QLinearAveragePool",
     "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax",
     "GroupQueryAttention", "Inverse", "MultiHeadAttention",

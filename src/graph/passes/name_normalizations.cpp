@@ -64,6 +64,16 @@ class Normalizations {
       return most > 1 ? most : -1;
     }
     if (op == "LayerNormalization" || op == "RMSNormalization") return std::max<std::int64_t>(of(1), of(0));
+    if (op == "Concat") {
+      const std::int64_t axis = node.attrs.get_int("axis", 0), rank = facts_.rank_of(v);
+      return axis != -1 && rank > 0 && axis != rank - 1 ? of(0) : -1;
+    }
+    if (op == "Reshape") {
+      const Value &shape = g_.value(input_of(node, 1));
+      if (!shape.is_constant() || shape.constant.count() == 0) return -1;
+      const std::int64_t length = int_values(shape.constant, "shape").back();
+      return length > 0 ? length : -1;
+    }
     if (op == "Gather")
       return node.attrs.get_int("axis", 0) == 0 && g_.value(node.inputs[0]).is_constant() &&
                      g_.value(node.inputs[0]).constant.rank() == 2

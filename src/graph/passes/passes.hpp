@@ -129,6 +129,9 @@ void replace_relu6(Graph &g, const NodeFilter &where);
 /// grid: rounding is monotonic and elements stay what they are, so that results do not change.
 void round_before_moves(Graph &g);
 
+/// What is moved off a grid of eight bits lies on it still.
+void stay_on_grids(Graph &g);
+
 /// Gives products of 8-bit activations constant int8 weights around 0 in place of unsigned ones and those with zero
 /// points; int4 and int2 stay. Channels in which some leave int8 then are read once more, with what is left of them.
 void center_weights(Graph &g);

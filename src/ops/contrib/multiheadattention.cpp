@@ -91,18 +91,16 @@ Types infer(const Call &call) {
   return types;
 }
 
-/// x + its part of the bias, in heads.
+/// x + its part of the bias, in heads. What comes in heads has its bias.
 template <class T>
 Tensor heads_of(const Tensor &x, const Tensor *bias, std::int64_t first, std::int64_t heads) {
+  if (x.rank() == 4) return x;
   Tensor sum = x;
   if (bias) {
-    const std::int64_t count = x.rank() == 4 ? heads * x.dim(3) : x.dim(2);
-    Tensor part = bias->slice(0, first, first + count, 1);
-    if (x.rank() == 4) part = part.view({heads, 1, x.dim(3)}, {x.dim(3), 0, 1});
+    const Tensor part = bias->slice(0, first, first + x.dim(2), 1);
     sum = Tensor(x.dtype(), x.shape());
     map_broadcast<T, T>(x, part, x.shape(), sum.as<T>(), [](T a, T b) { return a + b; });
   }
-  if (x.rank() == 4) return sum;
   const std::int64_t features = x.dim(2) / heads;
   return sum.view({x.dim(0), heads, x.dim(1), features}, {x.dim(1) * x.dim(2), features, x.dim(2), 1}).clone();
 }

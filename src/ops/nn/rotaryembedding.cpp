@@ -56,6 +56,31 @@ Types infer(const Call &call) {
   return {{x.dtype(), x.shape()}};
 }
 
+/// Angles of as many pairs, whose elements lie side by side or `half` apart.
+template <class T>
+struct Angles {
+  const T *cosines, *sines;
+  std::int64_t half;
+};
+
+template <class T>
+void rotate_halves(const Angles<T> &by, const T *__restrict x, T *__restrict y) {
+  for (std::int64_t k = 0; k < by.half; ++k) {
+    const T a = x[k], b = x[k + by.half], cosine = by.cosines[k], sine = by.sines[k];
+    y[k] = cosine * a - sine * b;
+    y[k + by.half] = sine * a + cosine * b;
+  }
+}
+
+template <class T>
+void rotate_neighbours(const Angles<T> &by, const T *__restrict x, T *__restrict y) {
+  for (std::int64_t k = 0; k < by.half; ++k) {
+    const T a = x[2 * k], b = x[2 * k + 1], cosine = by.cosines[k], sine = by.sines[k];
+    y[2 * k] = cosine * a - sine * b;
+    y[2 * k + 1] = sine * a + cosine * b;
+  }
+}
+
 template <class T>
 void rotate(const Call &call, const Tensor &y) {
   const Heads h(call);
@@ -73,13 +98,9 @@ void rotate(const Call &call, const Tensor &y) {
     const std::int64_t row = rows[static_cast<std::size_t>(batch * h.places + place)] * h.half;
     const T *from = call.in(0)->as<const T>() + i * h.features;
     T *to = y.as<T>() + i * h.features;
-    std::copy_n(from, h.features, to);
-    for (std::int64_t k = 0; k < h.half; ++k) {
-      const std::int64_t a = interleaved ? 2 * k : k, b = interleaved ? 2 * k + 1 : k + h.half;
-      const T cosine = cosines[row + k], sine = sines[row + k];
-      to[a] = cosine * from[a] - sine * from[b];
-      to[b] = sine * from[a] + cosine * from[b];
-    }
+    const Angles<T> by{cosines + row, sines + row, h.half};
+    interleaved ? rotate_neighbours(by, from, to) : rotate_halves(by, from, to);
+    std::copy_n(from + 2 * h.half, h.features - 2 * h.half, to + 2 * h.half);
   });
 }
 

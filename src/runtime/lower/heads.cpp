@@ -98,6 +98,7 @@ bool lower_multi_head_attention(Lowering &l) {
   if (!has_real_inputs(l, {0, 1, 2, kBias, kAdded, kPastKey, kPastValue})) return false;
   const std::int64_t heads = l.node().attrs.get_int("num_heads", 0);
   const ValueId bias = l.input(kBias), padding = l.input(kPadding), added = l.input(kAdded);
+  const ValueId bias_of_keys = l.shape_of(l.input(1)).size() == 4 ? kNoValue : bias;  // which in heads have it
   HeadAttention a{};
   const Edge q = as_heads(l.edge(l.side_by_side(l.input(0))), heads);
   a.q = joined_heads(l, q, kNoValue, kNoOutput, bias, 0);
@@ -110,8 +111,9 @@ bool lower_multi_head_attention(Lowering &l) {
   const double scale = l.node().attrs.get_float("scale", 0);
   a.scale = static_cast<float>(scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q.form.shape[3])));
   const auto width = static_cast<std::size_t>(heads * q.form.shape[3]);
-  a.k = joined_heads(l, as_heads(l.edge(l.any_real(l.input(1))), heads), l.input(kPastKey), 1, bias, width);
-  a.v = joined_heads(l, as_heads(l.edge(l.any_real(l.input(2))), heads), l.input(kPastValue), 2, bias, 2 * width);
+  a.k = joined_heads(l, as_heads(l.edge(l.any_real(l.input(1))), heads), l.input(kPastKey), 1, bias_of_keys, width);
+  a.v =
+      joined_heads(l, as_heads(l.edge(l.any_real(l.input(2))), heads), l.input(kPastValue), 2, bias_of_keys, 2 * width);
   add_attention(l, std::move(a));
   return true;
 }

@@ -24,6 +24,7 @@ bool lower_matmul(Lowering &l);
 
 // Called for nodes that compute something in any type.
 bool lower_embedding(Lowering &l);
+bool lower_scatter(Lowering &l);
 bool lower_real_view(Lowering &l);
 bool lower_recurrent(Lowering &l);
 bool lower_heads(Lowering &l);

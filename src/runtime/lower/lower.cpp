@@ -16,7 +16,7 @@ using graph::ValueId;
 using Kind = bool (*)(Lowering &);
 
 // The first that takes a node lowers it.
-constexpr Kind kOfAnyType[] = {lower_embedding, lower_real_view,      lower_recurrent,
+constexpr Kind kOfAnyType[] = {lower_embedding, lower_scatter,        lower_real_view,       lower_recurrent,
                                lower_heads,     lower_grid_on_images, lower_truths_on_images};
 constexpr Kind kOfFloats[] = {
     lower_real_convolution, lower_computed_product, lower_real_transposed, lower_real_product,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices, and rows of a table.
+#include <limits>
 #include <span>
 
 #include "graph/integer.hpp"
@@ -12,12 +13,15 @@ using graph::ValueId;
 
 namespace {
 
+/// To which the step of such products adds up in int32.
+constexpr std::int64_t kMatMulDepth = std::numeric_limits<std::int32_t>::max() / (3 * 255 * 128);
+
 bool multiplies_8bit(Lowering &l) {
   if (l.node().op != &ops::kMatMul || l.node().clamp || !l.is_8bit(l.input(0)) || !l.is_8bit(l.input(1))) return false;
   const Shape &a = l.shape_of(l.input(0)), &b = l.shape_of(l.input(1));
   const QuantizerPtr &qy = l.g.value(l.output()).quantizer;
-  return a.size() >= 2 && b.size() >= 2 && a.back() <= graph::kDynamicDepth && element_count(a) != 0 &&
-         element_count(b) != 0 && (!qy || l.is_8bit(l.output()));
+  return a.size() >= 2 && b.size() >= 2 && a.back() <= kMatMulDepth && element_count(a) != 0 && element_count(b) != 0 &&
+         (!qy || l.is_8bit(l.output()));
 }
 
 /// What a Gemm does beside multiplying, and a MatMul does not.
@@ -67,15 +71,24 @@ bool lower_product(Lowering &l) {
   return true;
 }
 
+/// Integers whose rows lie side by side in memory of the plan, behind which kernels may read.
+SlotId integer_rows(Lowering &l, ValueId v) {
+  const SlotId s = l.integer(v);
+  const Shape shape = l.form(s).shape;
+  const bool lie_so = shape.back() == 1 || l.form(s).strides.back() == 1;
+  const bool are_of_plan = !l.is_integer_input(s) && !l.constant_of(v).has_data();
+  return lie_so && are_of_plan ? s : l.copied(s, contiguous_strides(shape));
+}
+
 /// The product of two activations in 8 bits.
 bool lower_matmul(Lowering &l) {
   if (!multiplies_8bit(l)) return false;
   const ValueId y = l.output();
-  const SlotId a = l.integer(l.input(0)), b = l.integer(l.input(1));
+  const SlotId a = integer_rows(l, l.input(0)), b = l.integer(l.input(1));
   const Shape &shape = l.shape_of(y);
   const SlotId to =
       l.is_8bit(y) ? l.integer_output(y, shape, contiguous_strides(shape)) : l.plain_slot(QTN_FLOAT32, shape);
-  l.add_step(make_matmul(l.edge(a), l.edge(b), l.edge(to)));
+  l.add_step(make_matmul(l.edge(a), l.edge(b), l.edge(to), l.isa));
   if (!l.is_8bit(y)) l.set_real(y, to);
   return true;
 }

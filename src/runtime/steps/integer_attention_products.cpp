@@ -6,23 +6,14 @@
 
 #include "base/size.hpp"
 #include "kernels/columns/columns.hpp"
-#include "kernels/gemm/gemm.hpp"
-#include "kernels/kernel.hpp"
 #include "kernels/rows/rows.hpp"
+#include "runtime/steps/any_weights.hpp"
 #include "runtime/steps/attention_products.hpp"
 
 namespace qtn::runtime {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-/// The best whose sums are exact, whatever both operands hold.
-const kernels::GemmKernel &any_weights_kernel(Isa isa) {
-  static constexpr std::int8_t kMost[] = {127, 127};
-  return kernels::choose(kernels::gemm_kernels(), isa, [](const kernels::GemmKernel &kernel) {
-    return kernel.fits({kMost, 2, nullptr, nullptr, 1, 2});
-  });
-}
 
 class IntegerProducts final : public AttentionProducts {
  public:

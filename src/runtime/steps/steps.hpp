@@ -144,9 +144,17 @@ class AttentionProducts;
 StepPtr make_attention(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y,
                        std::vector<ScoreTerm> terms, std::unique_ptr<AttentionProducts> products, Isa isa);
 
-/// Matrices [..., M, K] by [..., K, N] of 8-bit integers, both computed; y contiguous, uint8 or float32. None is empty,
-/// and sums of K products stay in int32.
-StepPtr make_matmul(const Edge &a, const Edge &b, const Edge &y);
+/// Matrices [..., M, K] by [..., K, N] of uint8, under any strides, but those of a row of the left one lie side by side,
+/// and kReadSlack bytes behind it may be read; y contiguous, uint8 or float32. None is empty, and 3 * 255 * 128 * K is
+/// an int32.
+StepPtr make_matmul(const Edge &a, const Edge &b, const Edge &y, Isa isa);
+
+/// Bytes of a tensor that others take the place of.
+struct Placement {
+  std::size_t at, bytes;
+};
+/// x with these bytes of the updates, of which those of each placement follow on those before. All lie contiguous.
+StepPtr make_placement(SlotId x, SlotId updates, SlotId y, std::vector<Placement> placements);
 
 /// Rows of a table of 8-bit integers, per tensor or by row, by int64 or int32 indices, as floats without gaps.
 StepPtr make_embedding(const Tensor &table, const Edge &indices, const Edge &y, Isa isa);

@@ -269,6 +269,28 @@ void test_open_lengths(void **) {
   assert_string_equal(g.nodes[0].op->name, "RMSNormalization");
 }
 
+/// The length of rows is that of a product behind which they are joined to others, or laid down otherwise.
+void test_lengths_behind_moves(void **) {
+  for (const bool joined : {false, true}) {
+    GraphBuilder b;
+    b.input("x", {-1, -1, -1}).constant("w", GraphBuilder::ramp({8, 40})).node("MatMul", "product", {"x", "w"}, {"p"});
+    b.constant("rows", Tensor::from_ints(Ints{0, -1, 40}));
+    if (joined)
+      b.node("Concat", "join", {"p", "p"}, {"c"}, attrs({{"axis", std::int64_t{1}}}));
+    else
+      b.node("Reshape", "lay", {"p", "rows"}, {"c"});
+    b.constant("axis", Tensor::from_ints(Ints{-1})).constant("epsilon", Tensor::scalar(1e-6f));
+    b.constant("scale", GraphBuilder::ramp({40})).node("Mul", "multiply", {"c", "c"}, {"square"});
+    b.node("ReduceMean", "reduce", {"square", "axis"}, {"mean"}).node("Add", "add", {"mean", "epsilon"}, {"sum"});
+    b.node("Sqrt", "root", {"sum"}, {"deviation"}).node("Div", "div", {"c", "deviation"}, {"normal"});
+    b.node("Mul", "mul", {"normal", "scale"}, {"y"});
+    graph::Graph g = b.build({"y"});
+    graph::name_normalizations(g);
+    assert_int_equal(g.nodes.size(), 3);
+    assert_string_equal(g.nodes[2].op->name, "RMSNormalization");
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -283,6 +305,7 @@ int main() {
                               cmocka_unit_test(test_unknown_lengths),
                               cmocka_unit_test(test_grids),
                               cmocka_unit_test(test_rows_of_integers),
-                              cmocka_unit_test(test_open_lengths)};
+                              cmocka_unit_test(test_open_lengths),
+                              cmocka_unit_test(test_lengths_behind_moves)};
   return cmocka_run_group_tests_name("formulas", tests, nullptr, nullptr);
 }

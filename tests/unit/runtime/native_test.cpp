@@ -324,8 +324,16 @@ void test_tables_and_choices(void **) {
   expect_native_is_reference(b.build(outputs), 19);
 }
 
-/// Products of activations, which are integers where their results have grids by hand: heads, one matrix for all, and a
-/// right operand that a Transpose only turns.
+/// Whether all products of a plan are of integers.
+bool multiplies_integers(const graph::Graph &g, std::span<const Tensor *const> inputs) {
+  const auto profile = nlohmann::json::parse(runtime::Session(g, {runtime::Engine::native, 1}).profile(inputs));
+  return std::ranges::all_of(profile.at("nodes"), [](const nlohmann::json &node) {
+    return node.at("op") != "MatMul" || node.at("dtype") == "int8";
+  });
+}
+
+/// Products of activations, which are integers where their results have grids by hand: heads, one matrix for all, more
+/// than a block of columns or rows, and a right operand that a Transpose only turns, on a grid that is said before it.
 void test_products_of_activations(void **) {
   const Attrs by_hand = attrs({{"quantize", std::int64_t{1}}});
   struct Case {
@@ -334,7 +342,9 @@ void test_products_of_activations(void **) {
   };
   for (const Case &c : {Case{{2, 3, 7, 40}, {2, 3, 40, 9}, false}, Case{{2, 3, 7, 40}, {2, 3, 9, 40}, true},
                         Case{{4, 1, 5, 6}, {3, 6, 1}, false}, Case{{5, 6}, {2, 6, 33}, false},
-                        Case{{1, 1}, {1, 1}, true}, Case{{3, 130}, {130, 70}, false}})
+                        Case{{1, 1}, {1, 1}, true}, Case{{3, 130}, {130, 70}, false},
+                        Case{{9, 40, 16}, {9, 16, 40}, false}, Case{{3, 9000}, {9000, 70}, false},
+                        Case{{200, 64}, {700, 64}, true}})
     for (const char *recipe : {"onnx", "qnnpack", "tflite"})
       for (const bool float_result : {false, true}) {
         GraphBuilder b;
@@ -358,8 +368,10 @@ void test_products_of_activations(void **) {
         assert_true(graph::is_8bit_activation(g.value(node->inputs[1]).quantizer));
         assert_true(graph::is_8bit_activation(g.value(node->outputs[0]).quantizer));
         if (float_result) g.value(node->outputs[0]).quantizer = nullptr;
+        if (c.turned) g.value(node->inputs[1]).quantizer = nullptr;
         const Tensor x = random(c.a, -1.2f, 1.7f, 7), w = random(c.b, -1, 1.5f, 8);
         const Tensor *inputs[] = {&x, &w};
+        assert_true(multiplies_integers(g, inputs));
         const Tensor want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs)[0];
         each_isa([&](const std::string &isa) {
           for (const int threads : {1, 2})

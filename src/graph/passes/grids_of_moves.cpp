@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding before elements are moved instead of afterwards.
+// Grids on both sides of nodes that move elements.
 #include <algorithm>
 
 #include "graph/integer.hpp"
@@ -20,7 +20,31 @@ QuantizerPtr grid_of_results(const Graph &g, const Node &node) {
   return grid;
 }
 
+/// The one grid of all that a node moves, where it puts nothing else between; nullptr where there is none.
+QuantizerPtr grid_of_moved(const Graph &g, const Node &node) {
+  if (!ops::moves(*node.op, node.attrs) || node.clamp || node.op->fill != ops::kVariadic) return nullptr;
+  QuantizerPtr grid;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue || !node.op->moved.holds(i)) continue;
+    const Value &x = g.value(node.inputs[i]);
+    if (x.is_constant() || !is_8bit_activation(x.quantizer) || (grid && !(*grid == *x.quantizer))) return nullptr;
+    grid = x.quantizer;
+  }
+  return grid;
+}
+
 }  // namespace
+
+void stay_on_grids(Graph &g) {
+  const Uses uses(g);
+  for (const Node &node : g.nodes) {
+    const QuantizerPtr grid = grid_of_moved(g, node);
+    if (!grid) continue;
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue && !g.value(v).quantizer && !uses.is_output[static_cast<std::size_t>(v)])
+        g.value(v).quantizer = grid;
+  }
+}
 
 void round_before_moves(Graph &g) {
   const Uses uses(g);
