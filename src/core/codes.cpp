@@ -118,34 +118,4 @@ std::uint8_t encode_exponent(float value, bool saturate, PowerRounding rounding)
 
 float largest_finite(qdtype dtype) { return decode_magnitude(format_of(dtype), format_of(dtype).largest()); }
 
-namespace {
-
-struct Lane {
-  std::int64_t byte;
-  unsigned shift, mask;
-};
-
-Lane lane_of(const PackedSpan &span, std::int64_t i) {
-  const unsigned bits = dtype_bits(span.dtype), per_byte = 8 / bits;
-  const std::int64_t at = span.lane + i;
-  const auto within = static_cast<unsigned>(at & (per_byte - 1));
-  return {(at - within) / per_byte, within * bits, (1u << bits) - 1};
-}
-
-}  // namespace
-
-std::int8_t PackedSpan::load(std::int64_t i) const {
-  const Lane at = lane_of(*this, i);
-  const unsigned value = bytes[at.byte] >> at.shift & at.mask;
-  const bool negative = plain_dtype(dtype) == QTN_INT8 && value > at.mask >> 1;
-  return static_cast<std::int8_t>(negative ? static_cast<int>(value) - static_cast<int>(at.mask) - 1
-                                           : static_cast<int>(value));
-}
-
-void PackedSpan::store(std::int64_t i, std::int64_t value) const {
-  const Lane at = lane_of(*this, i);
-  const unsigned kept = bytes[at.byte] & ~(at.mask << at.shift);
-  bytes[at.byte] = static_cast<std::uint8_t>(kept | (static_cast<unsigned>(value) & at.mask) << at.shift);
-}
-
 }  // namespace qtn

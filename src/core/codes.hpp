@@ -32,6 +32,10 @@ struct PackedSpan {
 
   std::int8_t load(std::int64_t i) const;
   void store(std::int64_t i, std::int64_t value) const;  ///< keeps the low bits
+
+  /// The same for `count` elements from number `first` on.
+  void load_run(std::int64_t first, std::int64_t count, std::int8_t *to) const;
+  void store_run(std::int64_t first, std::int64_t count, const std::int8_t *from) const;
 };
 
 }  // namespace qtn

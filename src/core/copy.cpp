@@ -247,23 +247,46 @@ void copy_all(T *dst, const T *src, const Nest &nest, std::size_t bytes) {
   });
 }
 
-void copy_packed(const Tensor &dst, const Tensor &src) {
-  const PackedSpan to = dst.packed(), from = src.packed();
-  const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
-  std::array<std::int64_t, kMaxRank> index{};
-  std::int64_t to_offset = 0, from_offset = 0;
-  for (std::int64_t left = dst.count(); left > 0; --left) {
-    to.store(to_offset, from.load(from_offset));
-    for (std::size_t d = nest.depth; d-- > 0;) {
-      const Loop &loop = nest.loops[d];
-      to_offset += loop.dst_step;
-      from_offset += loop.src_step;
-      if (++index[d] < loop.count) break;
-      to_offset -= loop.dst_step * loop.count;
-      from_offset -= loop.src_step * loop.count;
-      index[d] = 0;
+/// Packed elements, by way of bytes where they come in runs: `outer` goes along neighbours of src, `inner` along those
+/// of dst.
+void transpose_packed(const PackedSpan &to, std::int64_t to_at, const PackedSpan &from, std::int64_t from_at,
+                      const Loop &outer, const Loop &inner) {
+  constexpr std::int64_t kBlock = 128;
+  std::uint8_t columns[kBlock * kBlock], rows[kBlock * kBlock];
+  for (std::int64_t i = 0; i < outer.count; i += kBlock)
+    for (std::int64_t j = 0; j < inner.count; j += kBlock) {
+      const std::int64_t height = std::min(kBlock, outer.count - i), width = std::min(kBlock, inner.count - j);
+      for (std::int64_t k = 0; k < width; ++k)
+        from.load_run(from_at + i + (j + k) * inner.src_step, height,
+                      reinterpret_cast<std::int8_t *>(columns) + k * kBlock);
+      transpose_block(rows, kBlock, columns, kBlock, height, width);
+      for (std::int64_t k = 0; k < height; ++k)
+        to.store_run(to_at + (i + k) * outer.dst_step + j, width, reinterpret_cast<std::int8_t *>(rows) + k * kBlock);
     }
+}
+
+void copy_packed_run(const PackedSpan &to, std::int64_t to_at, const PackedSpan &from, std::int64_t from_at,
+                     std::int64_t count) {
+  constexpr std::int64_t kBlock = 4096;
+  std::int8_t bytes[kBlock];
+  for (std::int64_t done = 0; done < count; done += kBlock) {
+    const std::int64_t size = std::min(kBlock, count - done);
+    from.load_run(from_at + done, size, bytes);
+    to.store_run(to_at + done, size, bytes);
   }
+}
+
+void copy_packed(const PackedSpan &to, std::int64_t to_at, const PackedSpan &from, std::int64_t from_at,
+                 const Nest &nest, std::size_t level) {
+  const std::size_t left = nest.depth - level;
+  if (left == 0) return to.store(to_at, from.load(from_at));
+  const Loop &loop = nest.loops[level];
+  if (left == 1 && loop.dst_step == 1 && loop.src_step == 1)
+    return copy_packed_run(to, to_at, from, from_at, loop.count);
+  if (left == 2 && loop.src_step == 1 && nest.loops[level + 1].dst_step == 1)
+    return transpose_packed(to, to_at, from, from_at, loop, nest.loops[level + 1]);
+  for (std::int64_t i = 0; i < loop.count; ++i)
+    copy_packed(to, to_at + i * loop.dst_step, from, from_at + i * loop.src_step, nest, level + 1);
 }
 
 }  // namespace
@@ -274,8 +297,8 @@ void copy_elements(const Tensor &dst, const Tensor &src) {
   if (dst.dtype() != src.dtype())
     fail(QTN_EDTYPE, "copy: dtypes ", dtype_name(dst.dtype()), " and ", dtype_name(src.dtype()), " differ");
   if (dst.count() == 0) return;
-  if (is_packed(dst.dtype())) return copy_packed(dst, src);
   Nest nest = plan(dst.shape(), dst.strides(), src.strides());
+  if (is_packed(dst.dtype())) return copy_packed(dst.packed(), 0, src.packed(), 0, nest, 0);
   std::size_t size = dtype_size(dst.dtype());
   const auto place = reinterpret_cast<std::uintptr_t>(dst.data()) | reinterpret_cast<std::uintptr_t>(src.data());
   for (; size < sizeof(std::uint64_t) && nest.has_pairs() && place % (2 * size) == 0; size *= 2) nest = nest.of_pairs();

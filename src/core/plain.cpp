@@ -2,7 +2,6 @@
 // Between types that are only stored and types that compute.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "core/half.hpp"
@@ -11,33 +10,6 @@
 
 namespace qtn {
 namespace {
-
-/// Whole bytes, whose elements are looked up: weights of millions are unpacked whenever a session is made.
-template <std::size_t kPerByte>
-void unpack_bytes(const std::uint8_t *from, std::size_t bytes, qdtype dtype, std::int8_t *to) {
-  std::array<std::array<std::int8_t, kPerByte>, 256> elements;
-  for (std::size_t b = 0; b < elements.size(); ++b) {
-    auto byte = static_cast<std::uint8_t>(b);
-    for (std::size_t i = 0; i < kPerByte; ++i)
-      elements[b][i] = PackedSpan{&byte, 0, dtype}.load(static_cast<std::int64_t>(i));
-  }
-  for (std::size_t i = 0; i < bytes; ++i) std::memcpy(to + i * kPerByte, elements[from[i]].data(), kPerByte);
-}
-
-void unpack(const Tensor &packed, const Tensor &plain) {
-  const PackedSpan from = packed.packed();
-  auto *to = plain.as<std::int8_t>();
-  const std::int64_t per_byte = 8 / dtype_bits(packed.dtype());
-  const std::int64_t bytes = from.lane == 0 ? packed.count() / per_byte : 0;
-  constexpr std::int64_t kWorthTable = 1024;
-  std::int64_t done = 0;
-  if (bytes >= kWorthTable) {
-    const auto unpack_all = per_byte == 2 ? unpack_bytes<2> : unpack_bytes<4>;
-    unpack_all(from.bytes, static_cast<std::size_t>(bytes), packed.dtype(), to);
-    done = bytes * per_byte;
-  }
-  for (std::int64_t i = done; i < packed.count(); ++i) to[i] = from.load(i);
-}
 
 void widen(const Tensor &narrow, const Tensor &plain) {
   auto *to = plain.as<float>();
@@ -67,7 +39,7 @@ Tensor to_plain(const Tensor &t) {
   if (plain_dtype(t.dtype()) == t.dtype()) return flat;
   const Tensor plain(plain_dtype(t.dtype()), t.shape());
   if (is_packed_integer(t.dtype()))
-    unpack(flat, plain);
+    flat.packed().load_run(0, flat.count(), plain.as<std::int8_t>());
   else
     widen(flat, plain);
   return plain;
@@ -89,9 +61,7 @@ Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate) {
   if (t.dtype() == dtype) return flat;
   const Tensor stored(dtype, t.shape());
   if (is_packed_integer(dtype)) {
-    const PackedSpan to = stored.packed();
-    const auto *from = flat.as<const std::int8_t>();
-    for (std::int64_t i = 0; i < t.count(); ++i) to.store(i, from[i]);
+    stored.packed().store_run(0, t.count(), flat.as<const std::int8_t>());
   } else if (is_packed(dtype)) {
     const PackedSpan to = stored.packed();
     const auto *from = flat.as<const float>();

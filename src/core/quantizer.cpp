@@ -85,9 +85,10 @@ Quantizer::Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vecto
     if (numerics_ == Numerics::nvidia && zero_points_[i] != 0)
       fail(QTN_EUNSUPPORTED, "quantizer: nvidia numerics are symmetric, zero_point ", zero_points_[i], " at index ", i,
            " is not 0");
-    has_one_zero_point_ = has_one_zero_point_ && zero_points_[i] == zero_points_[0];
   }
   least_scale_ = *std::min_element(scales_.begin(), scales_.end());
+  const auto [lo, hi] = std::ranges::minmax(zero_points_);
+  zero_point_range_ = {lo, hi};
 }
 
 Quantizer::Quantizer(qdtype dtype, std::int32_t axis, std::vector<double> scales, std::vector<double> float_zero_points,
@@ -150,6 +151,8 @@ QuantizerPtr Quantizer::regrouped(qscheme scheme, std::int32_t axis, std::int64_
                                   std::span<const std::int64_t> numbers) const {
   std::vector<double> scales;
   std::vector<std::int64_t> zero_points;
+  scales.reserve(numbers.size());
+  zero_points.reserve(numbers.size());
   if (zeros_are_floats()) {
     if (scheme != scheme_)
       fail(QTN_EUNSUPPORTED, "quantizer: ", scheme_name(scheme), " has no float zero points; a slice along axis ",

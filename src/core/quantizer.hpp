@@ -61,7 +61,7 @@ class Quantizer {
   const std::vector<std::int64_t> &zero_points() const { return zero_points_; }        ///< 0 where they are floats
   const std::vector<double> &float_zero_points() const { return float_zero_points_; }  ///< none where they are integers
   double least_scale() const { return least_scale_; }
-  bool has_one_zero_point() const { return has_one_zero_point_; }  ///< all are the same
+  const IntegerRange &zero_point_range() const { return zero_point_range_; }
   bool zeros_are_floats() const { return !float_zero_points_.empty(); }
   Numerics numerics() const { return numerics_; }
   const IntegerRange &range() const { return range_; }  ///< of a float8 dtype 0 to 0, where the zero point is
@@ -98,7 +98,7 @@ class Quantizer {
   Numerics numerics_;
   IntegerRange range_;
   double least_scale_ = 0;
-  bool has_one_zero_point_ = true;
+  IntegerRange zero_point_range_;
 };
 
 /// Whether both are per tensor and give every integer the same meaning.

@@ -63,6 +63,8 @@ class Tensor {
   Tensor view(const Shape &shape, const Shape &strides, std::ptrdiff_t element_offset = 0) const;
   Tensor reshaped(const Shape &shape) const;  ///< of a contiguous tensor
   Tensor with_quantizer(QuantizerPtr quantizer) const;
+  /// Contiguous uint8 as elements of a packed type, of which a byte holds several: the last axis becomes longer.
+  Tensor as_packed(qdtype dtype) const;
 
   /// Views that take the quantizer along: scales of channels and blocks that are left out, moved or cut follow.
   Tensor select(std::int64_t axis, std::int64_t index) const;

@@ -31,6 +31,12 @@ Tensor Tensor::with_quantizer(QuantizerPtr quantizer) const {
   return t;
 }
 
+Tensor Tensor::as_packed(qdtype dtype) const {
+  Shape shape = shape_;
+  shape[rank() - 1] *= 8 / dtype_bits(dtype);
+  return Tensor(dtype, shape, contiguous_strides(shape), data_, owner_);
+}
+
 Tensor Tensor::select(std::int64_t axis, std::int64_t index) const {
   const std::size_t a = normalize_axis(axis, rank(), "select");
   if (index < -dim(a) || index >= dim(a))

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace qtn::kernels {
@@ -59,6 +60,25 @@ class WordPanels {
       std::memset(panel, 0, panel_bytes());
       for (std::size_t c = 0; c < nr && j + c < n; ++c) pack(panel, c, j + c);
     }
+  }
+
+  /// Fills in a column of the words of a block by word(its elements, the first in the lowest byte). What is missing of the
+  /// last one is `missing`.
+  template <class Word>
+  void each_word(std::uint32_t *to, const std::int8_t *q, std::size_t depth, std::int8_t missing,
+                 const Word &word) const {
+    for (; depth >= per_word_; depth -= per_word_, q += per_word_, to += nr) {
+      std::uint64_t elements = 0;
+      per_word_ == 8 ? std::memcpy(&elements, q, 8) : std::memcpy(&elements, q, 4);
+      *to = word(elements);
+    }
+    if (depth == 0) return;
+    std::int8_t last[8];
+    std::memset(last, missing, sizeof last);
+    std::memcpy(last, q, depth);
+    std::uint64_t elements;
+    std::memcpy(&elements, last, sizeof elements);
+    *to = word(elements);
   }
 
   Form form_;

@@ -143,12 +143,7 @@ bool embed_integers(Composing &c) {
 Tensor unpacked(Composing &c, const std::string &name, const Tensor &bytes, std::int64_t bits) {
   if (bytes.dtype() != QTN_UINT8 || bits == 8) return bytes;
   if (bytes.rank() == 0) c.refuse(name, " is a scalar");
-  const qdtype dtype = bits == 4 ? QTN_UINT4 : QTN_UINT2;
-  Shape shape = bytes.shape();
-  shape[shape.size() - 1] *= 8 / bits;
-  const Tensor codes(dtype, shape), flat = bytes.to_contiguous();
-  std::copy_n(flat.as<const std::uint8_t>(), flat.nbytes(), codes.as<std::uint8_t>());
-  return codes;
+  return bytes.to_contiguous().as_packed(bits == 4 ? QTN_UINT4 : QTN_UINT2);
 }
 
 bool gather_block_quantized(Composing &c) {

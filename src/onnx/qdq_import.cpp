@@ -9,6 +9,7 @@
 #include "graph/edges.hpp"
 #include "onnx/qdq.hpp"
 #include "ops/common/linear_grid.hpp"
+#include "ops/common/positive_scales.hpp"
 
 namespace qtn::onnx {
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
-quantized without samples, one quantized to few bits, one whose outputs are on a grid, one with external data, random convolutions,
+quantized without samples, one quantized to few bits, weights in blocks with scales below zero, one whose outputs are on a grid, one with external data, random convolutions,
 transposed ones and pools over one to three axes, integers that are moved, and a network of float64, checked by onnx.checker and run beside the library; the last also by
 ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
@@ -233,6 +233,22 @@ def few_bits(path, counts, failures):
                 counts[f"few bits beside {who}"] += 1
 
 
+def signed_blocks(path, counts, failures):
+    """Weights in blocks with scales below zero, which files hold in as many bits, to the bit."""
+    quant = FOLDER.parent / "quant"
+    for case in json.loads((quant / "signed_blocks.json").read_text())["cases"]:
+        if case["name"].startswith("gather"):
+            continue  # which takes int64
+        model = made("qmodel_load", str(quant / case["file"]).encode())
+        save(model, path, "qdq", 25 if case["bits"] == 2 else 21)
+        onnx.checker.check_model(str(path), full_check=True)
+        for r in case["runs"]:
+            x, want = tensor(r["x"]), tensor(r["y"])
+            if not (onnx_runtime(path, x, floats=True) == want).all() or not (run(model, x, want.shape) == want).all():
+                failures.append(f"signed blocks {case['name']}: apart")
+            counts["signed blocks"] += 1
+
+
 def external_data(path, counts, failures):
     """Files whose large constants lie beside them, one after the other at one path."""
     data = network()
@@ -430,6 +446,7 @@ def main():
             LIBRARY.qmodel_free(model)
         without_samples(path, counts, failures)
         few_bits(path, counts, failures)
+        signed_blocks(path, counts, failures)
         output_grid(path, counts, failures)
         external_data(path.with_name("beside.onnx"), counts, failures)
         moved(path, counts, failures)

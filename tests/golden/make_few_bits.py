@@ -7,6 +7,9 @@ There is a convolution, a depthwise one, one whose weights two nodes share, a Ge
 per tensor and per output channel, of sizes that leave a byte part empty and let rows begin inside of bytes. Scales are
 powers of two, so that every sum is exact in float32 and nothing depends on its order.
 
+Also quant/signed_blocks_*.onnx and quant/signed_blocks.json: weights in blocks, of which some have scales below zero, as
+ONNX Runtime's quantizer of blocks gives them, and what ONNX Runtime and the formula of DequantizeLinear make of them.
+
 Needs: numpy, ml_dtypes, onnx, onnxruntime.   Run with:  make_few_bits.py
 """
 
@@ -103,5 +106,102 @@ def case_of(name):
             "runs": [{"x": golden_json.Tensor(x), "y": golden_json.Tensor(y)} for x, y in runs]}
 
 
+K, N, BLOCK = 72, 24, 16  # of which the last block is short
+BLOCKS = -(-K // BLOCK)
+MICROSOFT = "com.microsoft"
+
+
+def packed(codes, bits):
+    """Codes along the last axis in bytes, the first one in the lowest bits."""
+    per_byte = 8 // bits
+    codes = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, -codes.shape[-1] % per_byte)])
+    parts = codes.reshape(*codes.shape[:-1], -1, per_byte).astype(np.uint8)
+    return np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype=np.uint8), axis=-1)
+
+
+def signed_scales(random, shape):
+    return (random.choice([-1, 1], shape) * 2.0 ** -random.integers(3, 6, shape)).astype(np.float32)
+
+
+def blocks_model(nodes, inputs, constants, columns, opset=21):
+    initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", columns])]
+    graph = helper.make_graph(nodes, "signed_blocks", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset < 25 else 13, producer_name="make_few_bits")
+
+
+def product_input():
+    return [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", K])]
+
+
+def nbits(random, bits, zeros):
+    """MatMulNBits, whose codes are unsigned; scales may also be 0."""
+    q = random.integers(0, 2**bits, (N, BLOCKS * BLOCK))
+    scale = signed_scales(random, (N, BLOCKS))
+    scale[::5, 1] = 0
+    zero = random.integers(0, 2**bits, (N, BLOCKS)) if zeros else np.full((N, BLOCKS), 2 ** (bits - 1))
+    constants = {"w": packed(q, bits).reshape(N, BLOCKS, -1), "scale": scale.ravel()}
+    if zeros:
+        constants["zero"] = packed(zero, bits).ravel()
+    node = helper.make_node("MatMulNBits", ["x", *constants], ["y"], name="product", domain=MICROSOFT, K=K, N=N, bits=bits, block_size=BLOCK)
+    reals = (q - zero.repeat(BLOCK, 1)) * scale.repeat(BLOCK, 1)
+    return blocks_model([node], product_input(), constants, N), bits, lambda x: x @ reals[:, :K].T
+
+
+def dequantized(random, dtype, axis, opset=21):
+    """DequantizeLinear of a matrix in front of a product."""
+    info = ml_dtypes.iinfo(dtype)
+    q = random.integers(info.min, info.max + 1, (K, N) if axis == 0 else (N, K))
+    shape = (BLOCKS, N) if axis == 0 else (N, BLOCKS)
+    scale, zero = signed_scales(random, shape), random.integers(info.min, info.max + 1, shape)
+    constants = {"w": q.astype(dtype), "scale": scale, "zero": zero.astype(dtype)}
+    nodes = [helper.make_node("DequantizeLinear", [*constants], ["real"], name="dequantize", axis=axis, block_size=BLOCK),
+             helper.make_node("Gemm", ["x", "real"], ["y"], name="product", transB=axis)]
+    each = lambda blocks: blocks.repeat(BLOCK, axis).take(range(K), axis)
+    reals = (q - each(zero)) * each(scale)
+    return blocks_model(nodes, product_input(), constants, N, opset), info.bits, lambda x: x @ (reals if axis == 0 else reals.T)
+
+
+def gathered(random, bits):
+    """GatherBlockQuantized of rows."""
+    q = random.integers(0, 2**bits, (9, 2 * BLOCK))
+    scale = signed_scales(random, (9, 2))
+    constants = {"w": packed(q, bits), "scale": scale}
+    node = helper.make_node("GatherBlockQuantized", ["w", "x", "scale"], ["y"], name="rows", domain=MICROSOFT, bits=bits,
+                            gather_axis=0, quantize_axis=1, block_size=BLOCK)
+    reals = (q - 2 ** (bits - 1)) * scale.repeat(BLOCK, 1)
+    inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, ["rows"])]
+    return blocks_model([node], inputs, constants, 2 * BLOCK), bits, lambda x: reals[x]
+
+
+SIGNED = {
+    **{f"nbits_{bits}{'_zeros' if zeros else ''}": (nbits, bits, zeros) for bits in (2, 4, 8) for zeros in (False, True)},
+    **{f"{dtype.__name__}_axis_{axis}": (dequantized, dtype, axis)
+       for dtype in (ml_dtypes.int4, ml_dtypes.uint4, np.int8, np.uint8) for axis in (0, 1)},
+    "int2_axis_0": (dequantized, ml_dtypes.int2, 0, 25),
+    **{f"gather_{bits}": (gathered, bits) for bits in (4, 8)},
+}  # fmt: skip
+
+
+def signed_case(name):
+    make, *arguments = SIGNED[name]
+    random = np.random.default_rng(len(name) + sum(map(ord, name)))
+    model, bits, formula = make(random, *arguments)
+    path = OUT / f"signed_blocks_{name}.onnx"
+    path.write_bytes(model.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")  # floats stay floats
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    runs = []
+    for rows in (1, 9):
+        x = random.integers(0, 9, rows) if make is gathered else (random.integers(-16, 17, (rows, K)) / 16).astype(np.float32)
+        y = session.run(None, {"x": x})[0]
+        np.testing.assert_array_equal(y, formula(x).astype(np.float32))
+        runs.append({"x": golden_json.Tensor(x), "y": golden_json.Tensor(y)})
+    return {"name": name, "file": path.name, "bits": bits, "runs": runs}
+
+
 if __name__ == "__main__":
     golden_json.write(OUT / "few_bits.json", {"cases": [case_of(name) for name in TYPES]})
+    golden_json.write(OUT / "signed_blocks.json", {"cases": [signed_case(name) for name in SIGNED]})

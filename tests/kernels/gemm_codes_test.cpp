@@ -25,7 +25,6 @@ struct Operands {
   Operands(Random &random, const Size &size, const CodesForm &f)
       : form(f),
         n(size.n),
-        by_rows(random.one_in(2)),
         q(n * f.k),
         zero(n * f.blocks()),
         scale(zero.size()),
@@ -34,25 +33,24 @@ struct Operands {
     const std::int64_t most = (1 << (f.bits - 1)) - 1;
     random.fill(q.span(), -most - 1, most);
     random.fill(zero.span(), -most - 1, most);
-    for (float &s : scale.span()) s = random.one_in(20) ? kernels::kLeastScale : std::exp2(random.real(-12, 3));
+    for (float &s : scale.span()) {
+      s = random.one_in(20) ? kernels::kLeastScale : std::exp2(random.real(-12, 3));
+      if (random.one_in(4)) s = -s;
+    }
     for (float &b : bias.span()) b = random.real(-1, 1);
     for (std::size_t j = 0; j < n; ++j)
       for (std::size_t i = 0; i < f.k; ++i) {
         const std::size_t block = j * f.blocks() + i / f.block;
-        w[j * f.k + i] = static_cast<float>(q[j * column() + i * row()] - (f.zeros ? zero[block] : 0)) * scale[block];
+        w[j * f.k + i] = static_cast<float>(q[j * f.k + i] - (f.zeros ? zero[block] : 0)) * scale[block];
       }
   }
 
-  std::size_t column() const { return by_rows ? 1 : form.k; }
-  std::size_t row() const { return by_rows ? n : 1; }
   kernels::CodesWeights weights(bool biased) const {
-    return {form,         q.data(),    static_cast<std::ptrdiff_t>(column()), static_cast<std::ptrdiff_t>(row()),
-            scale.data(), zero.data(), biased ? bias.data() : nullptr,        n};
+    return {form, q.data(), scale.data(), zero.data(), biased ? bias.data() : nullptr, n};
   }
 
   CodesForm form;
   std::size_t n;
-  bool by_rows;
   Guarded<std::int8_t> q, zero;
   Guarded<float> scale, bias;
   std::vector<float> w;  ///< [n][k]
@@ -112,8 +110,8 @@ void check(Random &random, const GemmCodesKernel &kernel, const Size &size, cons
   kernel.pack(packed.data(), b.weights(biased));
   assert_int_equal(packed.written_outside(), 0);
   char what[128];
-  std::snprintf(what, sizeof what, "m=%zu n=%zu k=%zu, blocks of %zu, %d bits, zeros %d, by rows %d", size.m, size.n,
-                size.k, form.block, form.bits, form.zeros, b.by_rows);
+  std::snprintf(what, sizeof what, "m=%zu n=%zu k=%zu, blocks of %zu, %d bits, zeros %d", size.m, size.n,
+                size.k, form.block, form.bits, form.zeros);
   check_run(random, kernel, b, packed.data(), size.m, biased, what);
   check_unpack(kernel, kernels::choose(kernels::gemm_real_kernels(), kernel.isa), b, packed.data(), biased, what);
 }

@@ -37,14 +37,21 @@ class BlocksPanels : public WordPanels<nr, BlocksForm> {
       const std::size_t depth = form_.depth(b);
       if (form_.zeros) offsets[b * nr + c] = static_cast<std::uint8_t>(up_by(form_.bits) + from.zero[j * blocks + b]);
       reinterpret_cast<float *>(block)[c] = from.scale[j * blocks + b];
-      auto *to = reinterpret_cast<std::uint32_t *>(block) + nr + c;
-      for (std::size_t i = 0; i < depth; ++i)
-        to[i / per_word_ * nr] |= static_cast<std::uint32_t>(*q++ + up_by(form_.bits)) << bit_of(i % per_word_);
+      Base::each_word(reinterpret_cast<std::uint32_t *>(block) + nr + c, q, depth,
+                      static_cast<std::int8_t>(-up_by(form_.bits)),
+                      [&](std::uint64_t bytes) { return form_.bits == 4 ? halves_up(bytes) : bytes_up(bytes); });
+      q += depth;
       block += block_bytes(depth);
     }
   }
 
-  std::size_t bit_of(std::size_t i) const { return form_.bits == 8 ? 8 * i : i < 4 ? 8 * i : 8 * (i - 4) + 4; }
+  static std::uint32_t bytes_up(std::uint64_t bytes) { return static_cast<std::uint32_t>(bytes) ^ 0x80808080; }
+
+  /// The first four elements are the low halves of bytes.
+  static std::uint32_t halves_up(std::uint64_t bytes) {
+    bytes = (bytes ^ 0x0808080808080808) & 0x0f0f0f0f0f0f0f0f;
+    return static_cast<std::uint32_t>(bytes | bytes >> 28);
+  }
 };
 
 }  // namespace

@@ -28,8 +28,7 @@ struct CodesForm {
 
 struct CodesWeights {
   CodesForm form;
-  const std::int8_t *q;  ///< element (n, k) at q + n * column + k * row, within -8 .. 7 for 4 bits
-  std::ptrdiff_t column, row;
+  const std::int8_t *q;     ///< [n][k], within -8 .. 7 for 4 bits
   const float *scale;       ///< [n][blocks], of which none is below kLeastScale in magnitude
   const std::int8_t *zero;  ///< [n][blocks], within -8 .. 7 for 4 bits; read where form.zeros
   const float *bias;        ///< [n]; nullptr: zeros

@@ -33,16 +33,25 @@ class CodesPanels : public WordPanels<nr, CodesForm> {
     if (from.bias) reinterpret_cast<float *>(panel)[c] = from.bias[j];
     auto *zeros = reinterpret_cast<std::int8_t *>(panel + zeros_at());
     char *block = panel + blocks_at();
-    const std::int8_t *q = from.q + static_cast<std::ptrdiff_t>(j) * from.column;
+    const std::int8_t *q = from.q + j * form_.k;
     for (std::size_t b = 0; b < blocks; ++b) {
       if (form_.zeros) zeros[b * nr + c] = from.zero[j * blocks + b];
       reinterpret_cast<float *>(block)[c] = from.scale[j * blocks + b] / top_of_word(form_.bits);
-      auto *words = reinterpret_cast<std::uint32_t *>(block) + nr + c;
-      for (std::size_t i = 0; i < depth(b); ++i, q += from.row)
-        words[i / per_word_ * nr] |= (static_cast<std::uint32_t>(*q) & ((1u << form_.bits) - 1))
-                                     << i % per_word_ * static_cast<std::size_t>(form_.bits);
+      Base::each_word(reinterpret_cast<std::uint32_t *>(block) + nr + c, q, depth(b), 0,
+                      [&](std::uint64_t bytes) { return form_.bits == 4 ? low_halves(bytes) : low_word(bytes); });
+      q += depth(b);
       block += block_bytes(depth(b));
     }
+  }
+
+  static std::uint32_t low_word(std::uint64_t bytes) { return static_cast<std::uint32_t>(bytes); }
+
+  /// The lower four bits of all bytes.
+  static std::uint32_t low_halves(std::uint64_t bytes) {
+    bytes &= 0x0f0f0f0f0f0f0f0f;
+    bytes = (bytes | bytes >> 4) & 0x00ff00ff00ff00ff;
+    bytes = (bytes | bytes >> 8) & 0x0000ffff0000ffff;
+    return static_cast<std::uint32_t>(bytes | bytes >> 16);
   }
 };
 

@@ -92,35 +92,4 @@ QuantizerPtr linear_quantizer(const char *op, const Call &call, qdtype dtype) {
   return linear_quantizer(op, call.attrs, call.in(0)->shape(), *call.in(1), call.in(2), dtype, Numerics::onnx);
 }
 
-Tensor on_positive_scales(const Tensor &integers, std::span<const float> scales, std::span<const std::int64_t> zeros,
-                          std::size_t axis, std::int64_t block, Numerics numerics) {
-  const Shape &shape = integers.shape();
-  const bool one = scales.size() == 1 && block == 0;
-  const std::int64_t inner = one ? 1 : element_count(shape, axis + 1, shape.size()), dim = one ? 1 : shape[axis],
-                     span = block == 0 ? 1 : block, parts = (dim + span - 1) / span;
-  const std::vector<std::int64_t> codes = int_values(integers, "integers");
-  const Tensor bytes(QTN_INT8, shape), reals(QTN_FLOAT32, shape);
-  bool fits = true;
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    const std::int64_t row = at / (inner * dim), along = at / inner % dim;
-    const auto of = static_cast<std::size_t>(one          ? 0
-                                             : block == 0 ? along
-                                                          : (row * parts + along / span) * inner + at % inner);
-    const std::int64_t steps = codes[i] - zeros[of], code = scales[of] < 0 ? -steps : scales[of] > 0 ? steps : 0;
-    fits = fits && code >= -128 && code <= 127;
-    bytes.as<std::int8_t>()[i] = static_cast<std::int8_t>(std::clamp<std::int64_t>(code, -128, 127));
-    reals.as<float>()[i] = static_cast<float>(steps) * scales[of];
-  }
-  if (!fits) return reals;
-  std::vector<double> positive;
-  for (const float scale : scales) positive.push_back(scale == 0 ? 1.0 : std::fabs(static_cast<double>(scale)));
-  const qscheme scheme = one          ? QTN_PER_TENSOR_SYMMETRIC
-                         : block == 0 ? QTN_PER_CHANNEL_SYMMETRIC
-                                      : QTN_PER_BLOCK_SYMMETRIC;
-  return bytes.with_quantizer(
-      std::make_shared<Quantizer>(QTN_INT8, scheme, static_cast<std::int32_t>(one ? 0 : axis), std::move(positive),
-                                  std::vector<std::int64_t>(scales.size(), 0), numerics, block));
-}
-
 }  // namespace qtn::ops

@@ -18,10 +18,4 @@ QuantizerPtr linear_quantizer(const char *op, const Call &call, qdtype dtype);
 QuantizerPtr linear_quantizer(const char *op, const Attrs &attrs, const Shape &shape, const Tensor &scale,
                               const Tensor *zero, qdtype dtype, Numerics numerics);
 
-/// Integers of a constant with scales of which some are negative or 0, as (q - z) * s = (z - q) * -s: int8 around 0 with
-/// positive scales, or float32 where int8 does not hold them. One scale and zero point for all, for each index of the
-/// axis, or for each block along it.
-Tensor on_positive_scales(const Tensor &integers, std::span<const float> scales, std::span<const std::int64_t> zeros,
-                          std::size_t axis, std::int64_t block, Numerics numerics);
-
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 // The weights of MatMulNBits: as a tensor on a grid, and for products by activations in 8 bits.
 #pragma once
 
+#include "base/memory.hpp"
 #include "kernels/gemm_blocks/gemm_blocks.hpp"
 #include "ops/op.hpp"
 
@@ -19,13 +20,9 @@ bool asks_for_bytes(const Attrs &attrs);
 bool multiplies_bytes(const Call &call);
 
 /// What such a node multiplies by.
-struct NBitsCodes {
-  kernels::BlocksForm form;
-  std::size_t n;
-  std::vector<std::int8_t> q, zeros;  ///< [n][k], [n][blocks]
-  std::vector<float> scales;          ///< [n][blocks]
-};
 kernels::BlocksForm nbits_form(const Call &call);
-NBitsCodes nbits_codes(const Call &call);
+
+/// The same and the bias in panels of the kernel.
+AlignedBuffer packed_nbits(const Call &call, const kernels::GemmBlocksKernel &kernel);
 
 }  // namespace qtn::ops

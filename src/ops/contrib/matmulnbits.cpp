@@ -7,7 +7,7 @@
 #include "base/counted.hpp"
 #include "base/memory.hpp"
 #include "kernels/kernel.hpp"
-#include "ops/common/linear_grid.hpp"
+#include "ops/common/positive_scales.hpp"
 #include "ops/common/qlinear.hpp"
 #include "ops/common/work.hpp"
 
@@ -66,29 +66,20 @@ void check_weights(const Call &call, const Layout &l) {
   }
 }
 
-std::uint8_t code_at(const std::uint8_t *bytes, std::int64_t i, std::int64_t bits) {
-  const std::int64_t bit = i * bits;
-  return static_cast<std::uint8_t>(bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1));
+qdtype dtype_of(const Layout &l) { return l.bits == 8 ? QTN_UINT8 : l.bits == 4 ? QTN_UINT4 : QTN_UINT2; }
+
+/// The first `count` codes of each of N rows of bytes, where they lie. The last byte of a row may be part empty.
+Tensor rows_of_codes(const Tensor &bytes, const Layout &l, std::int64_t count) {
+  const Tensor rows = bytes.to_contiguous().reshaped({l.n, bytes.count() / l.n});
+  return (l.bits == 8 ? rows : rows.as_packed(dtype_of(l))).slice(1, 0, count, 1);
 }
 
 /// The codes of all weights, [N, K].
-Tensor codes_of(const Call &call, const Layout &l) {
-  const Tensor b = call.in(1)->to_contiguous(), codes(QTN_UINT8, {l.n, l.k});
-  const std::int64_t row_bytes = l.blocks * l.bytes_of(l.block);
-  for (std::int64_t row = 0; row < l.n; ++row)
-    for (std::int64_t i = 0; i < l.k; ++i)
-      codes.as<std::uint8_t>()[row * l.k + i] = code_at(b.as<const std::uint8_t>() + row * row_bytes, i, l.bits);
-  return codes;
-}
+Tensor codes_of(const Call &call, const Layout &l) { return rows_of_codes(*call.in(1), l, l.k); }
 
 std::vector<std::int64_t> zeros_of(const Call &call, const Layout &l) {
-  std::vector<std::int64_t> zeros(static_cast<std::size_t>(l.n * l.blocks), 1 << (l.bits - 1));
-  if (!call.in(3) || has_real_zeros(call)) return zeros;
-  const Tensor packed = call.in(3)->to_contiguous();
-  for (std::int64_t i = 0; i < l.n * l.blocks; ++i)
-    zeros[static_cast<std::size_t>(i)] =
-        code_at(packed.as<const std::uint8_t>() + i / l.blocks * l.bytes_of(l.blocks), i % l.blocks, l.bits);
-  return zeros;
+  if (call.in(3) && !has_real_zeros(call)) return int_values(rows_of_codes(*call.in(3), l, l.blocks), "zero_points");
+  return std::vector<std::int64_t>(static_cast<std::size_t>(l.n * l.blocks), 1 << (l.bits - 1));
 }
 
 /// Whether any zero point is not the middle of the codes. Every plan asks, so bytes are compared as they lie.
@@ -106,7 +97,7 @@ bool has_other_zeros(const Call &call, const Layout &l) {
 /// What is no grid of blocks: elements of any block, zero points between codes.
 Tensor real_weights(const Call &call) {
   const Layout l = layout_of(call);
-  const Tensor codes = codes_of(call, l), weights(QTN_FLOAT32, {l.n, l.k});
+  const Tensor codes = to_plain(codes_of(call, l)), weights(QTN_FLOAT32, {l.n, l.k});
   const std::vector<float> scales = float_values(*call.in(2), "scales");
   std::vector<float> zeros;
   if (has_real_zeros(call))
@@ -139,21 +130,19 @@ Types infer(const Call &call) {
 
 /// accuracy_level 4.
 void multiply_bytes(const Call &call, const Tensor &y) {
-  const NBitsCodes codes = nbits_codes(call);
   const kernels::GemmBlocksKernel &kernel = kernels::choose(kernels::gemm_blocks_kernels(), isa());
-  AlignedBuffer packed(kernel.packed_bytes(codes.n, codes.form));
-  const Tensor bias = call.in(5) ? call.in(5)->to_contiguous() : Tensor(), x = call.in(0)->to_contiguous();
-  kernel.pack(packed.data(), {codes.form, codes.q.data(), codes.scales.data(), codes.zeros.data(),
-                              call.in(5) ? bias.as<const float>() : nullptr, codes.n});
-  const std::size_t rows = static_cast<std::size_t>(x.count()) / codes.form.k, blocks = codes.form.blocks();
-  CountedVector<std::int8_t> q(rows * codes.form.row_bytes());
+  const AlignedBuffer packed = packed_nbits(call, kernel);
+  const kernels::BlocksForm form = nbits_form(call);
+  const Tensor x = call.in(0)->to_contiguous();
+  const std::size_t rows = static_cast<std::size_t>(x.count()) / form.k, blocks = form.blocks();
+  CountedVector<std::int8_t> q(rows * form.row_bytes());
   CountedVector<float> scales(rows * blocks);
   CountedVector<std::int32_t> sums(rows * blocks);
   const kernels::BlocksRows bytes{q.data(), scales.data(), sums.data()};
-  kernel.quantize(bytes, x.as<const float>(), rows, codes.form);
+  kernel.quantize(bytes, x.as<const float>(), rows, form);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  kernel.run({codes.form, rows, codes.n, bytes, packed.data(), y.as<float>(), static_cast<std::ptrdiff_t>(codes.n),
-              -kInfinity, kInfinity});
+  const std::int64_t n = y.shape().back();
+  kernel.run({form, rows, static_cast<std::size_t>(n), bytes, packed.data(), y.as<float>(), n, -kInfinity, kInfinity});
 }
 
 Tensor as_reals(const Tensor &weights) { return weights.quantized() ? dequantize(weights) : weights; }
@@ -173,16 +162,14 @@ void run(const Call &call, std::span<Tensor> outputs) {
 Tensor nbits_weights(const Call &call) {
   const Layout l = layout_of(call);
   check_weights(call, l);
-  const qdtype dtype = l.bits == 8 ? QTN_UINT8 : l.bits == 4 ? QTN_UINT4 : QTN_UINT2;
   const std::vector<float> scales = float_values(*call.in(2), "scales");
   try {
     // ONNX Runtime's quantizer gives a block a negative scale where its largest number is positive.
     if (std::ranges::any_of(scales, [](float s) { return s <= 0; }))
       return on_positive_scales(codes_of(call, l), scales, zeros_of(call, l), 1, l.block, Numerics::onnx);
-    const auto q =
-        std::make_shared<Quantizer>(dtype, QTN_PER_BLOCK_AFFINE, 1, std::vector<double>(scales.begin(), scales.end()),
-                                    zeros_of(call, l), Numerics::onnx, l.block);
-    return from_plain(codes_of(call, l), dtype).with_quantizer(q);
+    return codes_of(call, l).with_quantizer(std::make_shared<Quantizer>(
+        dtype_of(l), QTN_PER_BLOCK_AFFINE, 1, std::vector<double>(scales.begin(), scales.end()), zeros_of(call, l),
+        Numerics::onnx, l.block));
   } catch (const Error &e) {
     fail(e.status(), kName, ": ", e.what());
   }
@@ -204,19 +191,30 @@ kernels::BlocksForm nbits_form(const Call &call) {
           has_other_zeros(call, l)};
 }
 
-NBitsCodes nbits_codes(const Call &call) {
+AlignedBuffer packed_nbits(const Call &call, const kernels::GemmBlocksKernel &kernel) {
   const Layout l = layout_of(call);
   check_weights(call, l);
-  NBitsCodes codes{nbits_form(call), static_cast<std::size_t>(l.n), {}, {}, float_values(*call.in(2), "scales")};
-  const int middle = 1 << (l.bits - 1);
-  const auto around_zero = [&](auto code) { return static_cast<std::int8_t>(static_cast<int>(code) - middle); };
-  const Tensor q = codes_of(call, l);
-  codes.q.resize(static_cast<std::size_t>(q.count()));
-  std::transform(q.as<const std::uint8_t>(), q.as<const std::uint8_t>() + q.count(), codes.q.begin(), around_zero);
+  const kernels::BlocksForm form = nbits_form(call);
+  const std::vector<float> scales = float_values(*call.in(2), "scales");
+  const Tensor codes = codes_of(call, l), bias = call.in(5) ? call.in(5)->to_contiguous() : Tensor();
+  const auto around_zero = [&](auto code) { return static_cast<std::int8_t>(code - (1 << (l.bits - 1))); };
   const std::vector<std::int64_t> zeros = zeros_of(call, l);
-  codes.zeros.resize(zeros.size());
-  std::transform(zeros.begin(), zeros.end(), codes.zeros.begin(), around_zero);
-  return codes;
+  std::vector<std::int8_t> centered(zeros.size());
+  std::ranges::transform(zeros, centered.begin(), around_zero);
+  AlignedBuffer packed(kernel.packed_bytes(static_cast<std::size_t>(l.n), form));
+  // Some columns at a time take little memory beside the result.
+  constexpr std::int64_t kColumns = 64;
+  CountedVector<std::int8_t> q(static_cast<std::size_t>(std::min(kColumns, l.n) * l.k));
+  for (std::int64_t j = 0; j < l.n; j += kColumns) {
+    const std::int64_t columns = std::min(kColumns, l.n - j);
+    const Tensor plain = to_plain(codes.slice(0, j, j + columns, 1));
+    const auto *bytes = plain.as<const std::uint8_t>();
+    std::transform(bytes, bytes + plain.count(), q.begin(), around_zero);
+    kernel.pack(packed.data() + (j ? kernel.packed_bytes(static_cast<std::size_t>(j), form) : 0),
+                {form, q.data(), scales.data() + j * l.blocks, centered.data() + j * l.blocks,
+                 call.in(5) ? bias.as<const float>() + j : nullptr, static_cast<std::size_t>(columns)});
+  }
+  return packed;
 }
 
 const OpDef kMatMulNBits{.name = kName,

@@ -46,17 +46,6 @@ class BlockQuantizeStep final : public Step {
   BlocksForm form_;
 };
 
-PackedWeights pack(const GemmBlocksKernel &kernel, const ops::Call &constants) {
-  const ops::NBitsCodes codes = ops::nbits_codes(constants);
-  const Tensor bias = constants.in(5) ? constants.in(5)->to_contiguous() : Tensor();
-  PackedWeights packed;
-  packed.bytes = AlignedBuffer(kernel.packed_bytes(codes.n, codes.form));
-  packed.offsets = {0};
-  kernel.pack(packed.bytes.data(), {codes.form, codes.q.data(), codes.scales.data(), codes.zeros.data(),
-                                    constants.in(5) ? bias.as<const float>() : nullptr, codes.n});
-  return packed;
-}
-
 class BlockProductStep final : public TailedStep {
  public:
   BlockProductStep(const BlocksOperand &x, const Edge &y, const ops::Call &constants, const ops::Clamp &clamp, Isa isa,
@@ -66,7 +55,9 @@ class BlockProductStep final : public TailedStep {
         form_(ops::nbits_form(constants)),
         out_(static_cast<std::size_t>(y.form.shape.back())),
         clamp_(clamp),
-        packed_(cache(0, [&] { return pack(kernel_, constants); })) {
+        packed_(cache(0, [&] {
+          return PackedWeights{ops::packed_nbits(constants, kernel_), {0}};
+        })) {
     kernel = kernel_.name;
     integer = true;
     reads = {x.q, x.scales, x.sums};

@@ -3,6 +3,7 @@
 // floats of some columns at a time, as many as stay in cache, and multiply as by any floats. The sums are the same.
 #include <algorithm>
 
+#include "base/counted.hpp"
 #include "base/size.hpp"
 #include "kernels/gemm_codes/gemm_codes.hpp"
 #include "kernels/kernel.hpp"
@@ -52,10 +53,12 @@ int middle(qdtype dtype) {
   }
 }
 
+/// Complements have the zero point -1 in place of 0: integers around 0 whose scale was negative. Kernels have no need of
+/// it, as they take such scales.
 CodesForm form_of(const CodedWeights &w) {
   const Quantizer &q = *w.weight.quantizer();
   const int shift = middle(q.dtype());
-  const bool zeros = !q.has_one_zero_point() || q.zero_point() != shift;
+  const bool zeros = q.zero_point_range().lo < shift - 1 || q.zero_point_range().hi > shift;
   const std::size_t block = q.per_block() ? std::min(w.k, static_cast<std::size_t>(q.block_size())) : w.k;
   return {w.k, block, stored_bits(q.dtype()), zeros};
 }
@@ -67,29 +70,61 @@ bool scales_columns(const CodedWeights &w) {
   return q.per_tensor() || (axis == depth_axis) == q.per_block();
 }
 
-PackedWeights pack(const GemmCodesKernel &kernel, const CodedWeights &w) {
-  const Quantizer &quantizer = *w.weight.quantizer();
-  const CodesForm form = form_of(w);
-  const int shift = middle(quantizer.dtype());
-  const Tensor plain = to_plain(w.weight.to_contiguous());
-  const auto *bytes = plain.as<const std::uint8_t>();
-  std::vector<std::int8_t> q(w.out * w.k);
-  for (std::size_t i = 0; i < q.size(); ++i) q[i] = static_cast<std::int8_t>(bytes[i] - shift);
-  const std::size_t blocks = form.blocks();
-  std::vector<float> scales(w.out * blocks);
-  std::vector<std::int8_t> zeros(scales.size());
-  for (std::size_t j = 0; j < w.out; ++j)
-    for (std::size_t b = 0; b < blocks; ++b) {
-      const std::size_t number = quantizer.per_tensor() ? 0 : w.is_matrix ? b * w.out + j : j * blocks + b;
-      scales[j * blocks + b] = static_cast<float>(quantizer.scales()[number]);
-      zeros[j * blocks + b] = static_cast<std::int8_t>(quantizer.zero_points()[number] - shift);
+/// The scales of blocks of columns, and what is taken off their integers.
+struct BlockGrids {
+  explicit BlockGrids(const CodedWeights &w) : form(form_of(w)), scales(w.out * form.blocks()), zeros(scales.size()) {
+    const Quantizer &q = *w.weight.quantizer();
+    const std::size_t blocks = form.blocks();
+    const int shift = middle(q.dtype());
+    for (std::size_t j = 0; j < w.out; ++j)
+      for (std::size_t b = 0; b < blocks; ++b) {
+        const std::size_t number = q.per_tensor() ? 0 : w.is_matrix ? b * w.out + j : j * blocks + b;
+        const auto scale = static_cast<float>(q.scales()[number]);
+        zeros[j * blocks + b] = static_cast<std::int8_t>(q.zero_points()[number] - shift);
+        scales[j * blocks + b] = is_complement(j * blocks + b) ? -scale : scale;
+      }
+  }
+
+  bool is_complement(std::size_t block) const { return !form.zeros && zeros[block] == -1; }
+
+  CodesForm form;
+  std::vector<float> scales;
+  std::vector<std::int8_t> zeros;
+};
+
+/// The integers of some columns, [columns][k].
+void load_columns(const Tensor &codes, const BlockGrids &grids, std::size_t first, std::int8_t *q) {
+  const Tensor plain = to_plain(codes);
+  const auto *from = plain.as<const std::uint8_t>();
+  const int shift = middle(codes.dtype());
+  const CodesForm &form = grids.form;
+  const auto columns = static_cast<std::size_t>(codes.dim(0));
+  for (std::size_t block = first * form.blocks(), j = 0; j < columns; ++j)
+    for (std::size_t k = 0; k < form.k; ++block) {
+      const int flipped = grids.is_complement(block) ? -1 : 0;
+      for (const std::size_t end = std::min(form.k, k + form.block); k < end; ++k)
+        *q++ = static_cast<std::int8_t>((*from++ - shift) ^ flipped);
     }
+}
+
+PackedWeights pack(const GemmCodesKernel &kernel, const CodedWeights &w) {
+  const BlockGrids grids(w);
+  const std::size_t blocks = grids.form.blocks();
+  const int turned[] = {1, 0}, straight[] = {0, 1};
+  const Tensor codes = w.weight.with_quantizer(nullptr).permute(w.is_matrix ? turned : straight);
   PackedWeights packed;
-  packed.bytes = AlignedBuffer(kernel.packed_bytes(w.out, form));
+  packed.bytes = AlignedBuffer(kernel.packed_bytes(w.out, grids.form));
   packed.offsets = {0};
-  const auto out = static_cast<std::ptrdiff_t>(w.out), k = static_cast<std::ptrdiff_t>(w.k);
-  kernel.pack(packed.bytes.data(), {form, q.data(), w.is_matrix ? 1 : k, w.is_matrix ? out : 1, scales.data(),
-                                    zeros.data(), w.bias.has_data() ? w.bias.as<const float>() : nullptr, w.out});
+  // Some columns at a time take little memory beside the result.
+  constexpr std::size_t kColumns = 64;
+  CountedVector<std::int8_t> q(std::min(kColumns, w.out) * w.k);
+  for (std::size_t j = 0; j < w.out; j += kColumns) {
+    const std::size_t end = std::min(w.out, j + kColumns);
+    load_columns(codes.slice(0, static_cast<std::int64_t>(j), static_cast<std::int64_t>(end), 1), grids, j, q.data());
+    kernel.pack(packed.bytes.data() + (j ? kernel.packed_bytes(j, grids.form) : 0),
+                {grids.form, q.data(), grids.scales.data() + j * blocks, grids.zeros.data() + j * blocks,
+                 w.bias.has_data() ? w.bias.as<const float>() + j : nullptr, end - j});
+  }
   return packed;
 }
 

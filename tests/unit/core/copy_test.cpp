@@ -79,6 +79,41 @@ void test_large(void **) {
   check_orders(60, {900, 90, 30});
 }
 
+/// Elements that share bytes, from any of a byte on; others in these bytes stay as they are.
+void test_packed(void **) {
+  std::mt19937 random(2);
+  const auto up_to = [&](std::int64_t limit) { return std::uniform_int_distribution<std::int64_t>(0, limit)(random); };
+  const auto storage = [&](qdtype dtype, std::size_t elements) {
+    const Tensor t(dtype, {(static_cast<std::int64_t>(elements) + 6) / 4 * 4});  // whole bytes
+    for (std::size_t i = 0; i < t.nbytes(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(random());
+    return t;
+  };
+  for (int round = 0; round < 400; ++round) {
+    const qdtype dtype = std::array{QTN_UINT4, QTN_INT4, QTN_UINT2, QTN_INT2, QTN_FLOAT4E2M1}[round % 5];
+    std::vector<std::size_t> order(static_cast<std::size_t>(1 + up_to(2)));
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::size_t> other = order;
+    Shape shape;
+    for (std::size_t i = 0; i < order.size(); ++i) shape.push_back(1 + up_to(order.size() < 3 ? 300 : 20));
+    std::shuffle(order.begin(), order.end(), random);
+    std::shuffle(other.begin(), other.end(), random);
+    const Shape to_strides = strides_in(shape, order, round % 3), from_strides = strides_in(shape, other, round % 2);
+    const Tensor target = storage(dtype, elements_of(shape, to_strides)), want = target.clone();
+    const Tensor source = storage(dtype, elements_of(shape, from_strides));
+    const std::int64_t first = up_to(3), from = up_to(3);
+    copy_elements(target.view(shape, to_strides, first), source.view(shape, from_strides, from));
+    std::vector<std::int64_t> index(shape.size(), 0);
+    for (std::int64_t left = element_count(shape); left > 0; --left) {
+      std::int64_t to = first, at = from;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis)
+        to += index[axis] * to_strides[axis], at += index[axis] * from_strides[axis];
+      want.packed().store(to, source.packed().load(at));
+      for (std::size_t axis = shape.size(); axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
+    }
+    assert_memory_equal(target.data(), want.data(), want.nbytes());
+  }
+}
+
 /// What lies without gaps stays where it is; else it is copied. No element is lost.
 void test_any_order(void **) {
   const Shape shape{2, 3, 4, 5};
@@ -105,6 +140,6 @@ void test_any_order(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_large),
-                              cmocka_unit_test(test_any_order)};
+                              cmocka_unit_test(test_packed), cmocka_unit_test(test_any_order)};
   return cmocka_run_group_tests_name("core.copy", tests, nullptr, nullptr);
 }

@@ -6,6 +6,7 @@
 #include "golden.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/tensor_proto.hpp"
+#include "ops/support.hpp"
 #include "runtime/session.hpp"
 #include "support.hpp"
 
@@ -16,13 +17,9 @@ using namespace qtn::test;
 
 const std::string kFolder = QTN_GOLDEN_DIR "/quant/";
 
-Tensor floats_of(const nlohmann::json &tensor) {
-  const auto shape = tensor.at("shape").get<std::vector<std::int64_t>>();
-  const auto values = tensor.at("data").get<std::vector<float>>();
-  return Tensor::from<float>(QTN_FLOAT32, Shape{std::span<const std::int64_t>(shape)}, std::span(values));
+std::vector<nlohmann::json> cases(const std::string &file = "few_bits.json") {
+  return read_json(kFolder + file).at("cases");
 }
-
-std::vector<nlohmann::json> cases() { return read_json(kFolder + "few_bits.json").at("cases"); }
 
 graph::Graph network(const nlohmann::json &c) { return onnx::load(kFolder + c.at("file").get<std::string>()); }
 
@@ -32,7 +29,7 @@ qdtype type_of(const nlohmann::json &c) { return c.at("name") == "int4" ? QTN_IN
 void expect_outputs(const std::string &what, const graph::Graph &g, const nlohmann::json &c) {
   const runtime::Session native(g, {}), reference(g, {runtime::Engine::reference, 1});
   for (const auto &run : c.at("runs")) {
-    const Tensor x = floats_of(run.at("x")), want = floats_of(run.at("y"));
+    const Tensor x = tensor_of(run.at("x")), want = tensor_of(run.at("y"));
     const Tensor *inputs[] = {&x};
     for (const Tensor &got : {native.run(inputs)[0], reference.run(inputs)[0], graph::evaluate(g, std::span(&x, 1))[0]})
       if (float_values(got, "y") != float_values(want, "y")) fail_test(what, ": the outputs differ");
@@ -121,6 +118,23 @@ void operators_on_integers(void **) {
     }
 }
 
+/// Scales below zero cost no bits, in a graph and in its files.
+void signed_blocks(void **) {
+  for (const nlohmann::json &c : cases("signed_blocks.json")) {
+    const std::string what = c.at("name");
+    const graph::Graph g = network(c);
+    expect_outputs(what, g, c);
+    const auto weight = std::ranges::find_if(g.values, [](const graph::Value &v) { return v.constant.quantized(); });
+    assert_true(weight != g.values.end() && weight->quantizer->per_block());
+    assert_int_equal(dtype_bits(weight->constant.dtype()), c.at("bits").get<unsigned>());
+    const std::string bytes = onnx::serialize(g, {25});
+    const graph::Graph read = parse(bytes);
+    expect_outputs(what + ", written", read, c);
+    assert_true(equal(named(read, weight->name).constant, weight->constant));
+    assert_true(onnx::serialize(read, {25}) == bytes);
+  }
+}
+
 /// Unsigned ones with zero points, and blocks, which no opset before 21 has.
 void other_packed_constants(void **) {
   const auto with = [](qdtype dtype, std::int64_t block) {
@@ -164,6 +178,7 @@ int main() {
       cmocka_unit_test(qtn::reference_evaluator),
       cmocka_unit_test(qtn::files_hold_the_narrowest_type),
       cmocka_unit_test(qtn::operators_on_integers),
+      cmocka_unit_test(qtn::signed_blocks),
       cmocka_unit_test(qtn::other_packed_constants),
   };
   return cmocka_run_group_tests_name("packed_weights", tests, nullptr, nullptr);

@@ -259,26 +259,35 @@ void integer_inputs(void **) {
   assert_true(int_values(graph::evaluate(g, std::span(&x, 1))[0], "y") == (Ints{3, 9}));
 }
 
-/// (q - z) * s of a constant, for all, for each column, and for blocks of two columns.
+/// (q - z) * s of a constant, for all, for each column, and for blocks of two columns. Integers stay integers where
+/// they have a grid with positive scales: of their type where one holds them, and of 8 bits else.
 void scales_below_zero(void **) {
   const std::vector<std::string> parts{raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 3}, {1, -2, 127, 4, -128, 6}),
-                                       float_tensor("one", {}, {-0.5f}), float_tensor("columns", {3}, {-0.5f, 2, -4}),
+                                       raw_tensor<std::uint8_t>("w4", QTN_INT4, {2, 3}, {0xE1, 0x47, 0x68}),
+                                       raw_tensor<std::uint8_t>("low", QTN_INT4, {2, 3}, {0xE8, 0x47, 0x68}),
+                                       float_tensor("one", {}, {-0.5f}),
+                                       float_tensor("columns", {3}, {-0.5f, 2, -4}),
                                        float_tensor("blocks", {2, 2}, {-0.5f, 2, 4, 0}),
                                        raw_tensor<std::int8_t>("zeros", QTN_INT8, {3}, {1, 0, -3})};
-  const auto reals = [&](const std::vector<std::string> &inputs, const std::vector<std::string> &attributes = {}) {
+  using Floats = std::vector<float>;
+  const auto expect = [&](qdtype dtype, const Floats &want, const std::vector<std::string> &inputs,
+                          const std::vector<std::string> &attributes = {}) {
     ModelText text = model({{"DequantizeLinear", inputs, {"w"}, "dq", "", attributes}, {"Add", {"x", "w"}, {"y"}}});
     text.opset = 21;
     text.shape = {2, 3};
     for (const std::string &part : parts) text.initializers.push_back(part);
     const graph::Graph g = parse(text.bytes());
     const Tensor &w = named(g, "w").constant;
-    return float_values(w.quantized() ? dequantize(w) : w, "w");
+    assert_int_equal(w.dtype(), dtype);
+    assert_true(float_values(w.quantized() ? dequantize(w) : w, "w") == want);
   };
-  using Floats = std::vector<float>;
-  assert_true(reals({"wq", "one"}) == (Floats{-0.5f, 1, -63.5f, -2, 64, -3}));
-  assert_true(reals({"wq", "columns"}) == (Floats{-0.5f, -4, -508, -2, -256, -24}));
-  assert_true(reals({"wq", "columns", "zeros"}) == (Floats{0, -4, -520, -1.5f, -256, -36}));
-  assert_true(reals({"wq", "blocks"}, {int_attribute("block_size", 2)}) == (Floats{-0.5f, 1, 254, 16, -512, 0}));
+  expect(QTN_INT8, {-0.5f, 1, -63.5f, -2, 64, -3}, {"wq", "one"});
+  expect(QTN_INT8, {-0.5f, -4, -508, -2, -256, -24}, {"wq", "columns"});
+  expect(QTN_FLOAT32, {0, -4, -520, -1.5f, -256, -36}, {"wq", "columns", "zeros"});
+  expect(QTN_INT8, {-0.5f, 1, 254, 16, -512, 0}, {"wq", "blocks"}, {int_attribute("block_size", 2)});
+  expect(QTN_INT4, {-0.5f, -4, -28, -2, -16, -24}, {"w4", "columns"});
+  expect(QTN_INT8, {4, -4, -28, -2, -16, -24}, {"low", "columns"});
+  expect(QTN_INT4, {4, 1, 14, 16, -32, 0}, {"low", "blocks"}, {int_attribute("block_size", 2)});
 }
 
 void refused(void **) {

@@ -6,11 +6,14 @@
 namespace qtn::test {
 namespace {
 
+/// Zero points: in the middle; there or one below, where integers are complements; anywhere.
+enum class Zeros { none, complements, any };
+
 /// How a matrix is stored.
 struct Stored {
   qdtype dtype;
   std::int64_t block = 0;  ///< 0: a scale for each column; -1: one for all
-  bool zeros = false;
+  Zeros zeros = Zeros::none;
   double least = 0.01;  ///< of the scales
 };
 
@@ -57,7 +60,10 @@ Tensor matrix(const Shape &shape, const Stored &stored, int depth, unsigned seed
   std::vector<std::int64_t> zeros;
   for (std::int64_t i = 0; i < count; ++i) {
     scales.push_back(static_cast<float>(stored.least * (1 + static_cast<double>(random() % 1000) / 500)));
-    zeros.push_back(stored.zeros ? any() : low < 0 ? 0 : (high + 1) / 2);
+    const std::int64_t middle = low < 0 ? 0 : (high + 1) / 2;
+    zeros.push_back(stored.zeros == Zeros::any           ? any()
+                    : stored.zeros == Zeros::complements ? middle - static_cast<std::int64_t>(random() % 2)
+                                                         : middle);
   }
   const qscheme scheme = stored.block < 0    ? QTN_PER_TENSOR_AFFINE
                          : stored.block == 0 ? QTN_PER_CHANNEL_AFFINE
@@ -127,7 +133,7 @@ void expect_bits_of_floats(const Stored &stored, std::int64_t k, std::int64_t n,
 
 void test_bits(void **) {
   for (const qdtype dtype : {QTN_INT8, QTN_UINT8, QTN_INT4, QTN_UINT4, QTN_INT2, QTN_UINT2})
-    for (const bool zeros : {false, true}) {
+    for (const Zeros zeros : {Zeros::none, Zeros::complements, Zeros::any}) {
       expect_bits_of_floats({dtype, 16, zeros}, 77, 40, false, "MatMul");
       expect_bits_of_floats({dtype, 24, zeros}, 61, 130, true, "Gemm");
       expect_bits_of_floats({dtype, 0, zeros}, 53, 33, false, "Gemm");
@@ -142,7 +148,7 @@ void test_random_shapes(void **) {
   for (int i = 0; i < 40; ++i) {
     const auto k = static_cast<std::int64_t>(20 + random() % 300), n = static_cast<std::int64_t>(60 + random() % 200);
     const Stored stored{random() % 2 ? QTN_INT4 : QTN_UINT8, 8 * static_cast<std::int64_t>(random() % 6),
-                        random() % 2 == 0};
+                        static_cast<Zeros>(random() % 3)};
     expect_bits_of_floats(stored, k, n, random() % 2 == 0, "Gemm");
   }
 }
@@ -156,7 +162,7 @@ void test_what_becomes_floats(void **) {
   } cases[] = {{{QTN_INT4, 6}, 60, 40, 0},                // blocks that end within a word
                {{QTN_INT8, 16}, 60, 40, 1},               // blocks of columns
                {{QTN_INT8, 0}, 60, 40, 1},                // a scale for each k
-               {{QTN_INT8, 0, false, 1e-32}, 60, 40, 0},  // scales that kernels do not hold
+               {{QTN_INT8, 0, Zeros::none, 1e-32}, 60, 40, 0},  // scales that kernels do not hold
                {{QTN_INT8, 0}, 20, 20, 0}};               // hardly any
   for (const auto &c : cases) {
     const Tensor weight = matrix({c.k, c.n}, c.stored, c.depth, 3), x = random({3, c.k}, -1, 1, 4);
@@ -167,16 +173,19 @@ void test_what_becomes_floats(void **) {
   }
 }
 
-/// Sessions hold the integers and their scales, and nothing else, whatever lengths they have met.
+/// Sessions hold the integers and their scales, and nothing else, whatever lengths they have met. Complements have no
+/// zero points there.
 void test_memory(void **) {
   if (!cpu_has(Isa::avx2)) return;
-  const Tensor weight = matrix({256, 512}, {QTN_INT4, 32}, 0, 1);
-  const graph::Graph g = with_weight(product(weight, {-1, 256}, "Gemm", false, 512), weight);
-  const runtime::Session session(g, {runtime::Engine::native, 1});
-  std::size_t bytes = 0;
-  for (const std::int64_t rows : {1, 64, 7})
-    bytes = profile_of(session, random({rows, 256}, -1, 1, 2)).at("weights_bytes");
-  assert_int_equal(bytes, 512 * (256 / 2 + 256 / 32 * sizeof(float) + sizeof(float)));
+  for (const Zeros zeros : {Zeros::none, Zeros::complements}) {
+    const Tensor weight = matrix({256, 512}, {QTN_INT4, 32, zeros}, 0, 1);
+    const graph::Graph g = with_weight(product(weight, {-1, 256}, "Gemm", false, 512), weight);
+    const runtime::Session session(g, {runtime::Engine::native, 1});
+    std::size_t bytes = 0;
+    for (const std::int64_t rows : {1, 64, 7})
+      bytes = profile_of(session, random({rows, 256}, -1, 1, 2)).at("weights_bytes");
+    assert_int_equal(bytes, 512 * (256 / 2 + 256 / 32 * sizeof(float) + sizeof(float)));
+  }
 }
 
 }  // namespace
