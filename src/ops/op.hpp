@@ -114,6 +114,10 @@ struct OpDef {
   std::size_t max_outputs;
   std::span<const AttrSpec> attrs;
 
+  /// Throws QTN_EINVAL or QTN_EUNSUPPORTED where attributes, or what is given and asked for, are refused whatever the
+  /// types and shapes are, so that files say so when they are loaded. nullptr: infer() says it.
+  void (*check)(const Call &call) = nullptr;
+
   /// infer() and run() take elements of types that are only stored as they are. Other operators see float32 in place of
   /// narrow floats, and float32 that they make becomes the narrow float that output_dtype says.
   bool any_type = false;
@@ -179,11 +183,11 @@ struct OpDef {
   /// constant, else nullptr. nullptr: never.
   bool (*averages_places)(std::size_t rank, const Tensor *axes) = nullptr;
 
-  /// Moved operands may be on grids of their own, which lead to the result's.
-  bool joins = false;
-
   /// The input that fills places to which nothing is moved; kVariadic: there are none.
   std::size_t fill = kVariadic;
+
+  /// Moved operands may be on grids of their own, which lead to the result's.
+  bool joins = false;
 
   /// f(a x) = a f(x) for every a above 0, channel by channel.
   bool homogeneous = false;
@@ -235,7 +239,7 @@ bool is_retired(std::string_view name);
 /// Every operator, in the order of ops.inc.
 std::span<const OpDef *const> all_ops();
 
-/// Checks input count, output count and attributes against the schema; throws QTN_EINVAL.
+/// Checks input count, output count and attributes against the schema; throws QTN_EINVAL, and what OpDef::check does.
 void check_call(const OpDef &op, const Call &call);
 
 /// check_call(), infer(), and output shapes whose sizes do not overflow.

@@ -165,6 +165,7 @@ void check_call(const OpDef &op, const Call &call) {
   if (call.output_count < 1 || call.output_count > op.max_outputs)
     fail(QTN_EINVAL, op.name, ": ", call.output_count, " outputs asked for, of at most ", op.max_outputs);
   call.attrs.check(op.attrs, op.name);
+  if (op.check) op.check(call);
 }
 
 Types infer_op(const OpDef &op, const Call &call) {

@@ -16,11 +16,9 @@ namespace {
 
 constexpr const char *kName = "MatMulNBits";
 constexpr std::int64_t kMostInBlock = std::int64_t{1} << 40;
-constexpr AttrSpec kAttrs[] = {{"K", AttrSpec::kInt},
-                               {"N", AttrSpec::kInt},
-                               {"accuracy_level", AttrSpec::kInt},
-                               {"bits", AttrSpec::kInt},
-                               {"block_size", AttrSpec::kInt}};
+constexpr AttrSpec kAttrs[] = {
+    {"K", AttrSpec::kInt},    {"N", AttrSpec::kInt},          {"accuracy_level", AttrSpec::kInt},
+    {"bits", AttrSpec::kInt}, {"block_size", AttrSpec::kInt}, {"weight_prepacked", AttrSpec::kInt}};
 
 // Inputs A, B, scales, zero_points, g_idx, bias. A row of B is an output's weights in blocks, the first code in the
 // lowest bits of a byte; g_idx says of which block an element has the scale.
@@ -116,6 +114,11 @@ Tensor real_weights(const Call &call) {
     weights.as<float>()[i] = (static_cast<float>(codes.as<const std::uint8_t>()[i]) - zeros[at]) * scales[at];
   }
   return weights;
+}
+
+void check(const Call &call) {
+  if (const std::int64_t order = call.attrs.get_int("weight_prepacked", 0); order != 0)
+    fail(QTN_EUNSUPPORTED, kName, ": weight_prepacked is ", order, ", supported is 0");
 }
 
 Types infer(const Call &call) {
@@ -223,6 +226,7 @@ const OpDef kMatMulNBits{.name = kName,
                          .max_inputs = 6,
                          .max_outputs = 1,
                          .attrs = kAttrs,
+                         .check = check,
                          .infer = infer,
                          .run = run,
                          .work = work_of_product};
