@@ -73,6 +73,51 @@ def groups(case):
         case(op, "window", *((1, 5, n) for n in (16, 8, 8)), *empty, i32(4), i32(5), local_window_size=2, **heads)
         case(op, "lengths", *((2, 1, n) for n in (16, 8, 8)), (2, 1, 3, 8), (2, 1, 3, 8), i32(3, 1), i32(4), **heads)
 
+        bare = (three, total, None, None, None)  # and no rotation
+        ragged = (*((2, 1, n) for n in (16, 8, 8)), (2, 1, 3, 8), (2, 1, 3, 8), i32(3, 1), i32(4), None, None, None)
+        case(op, "defaults", *prompt, *empty, three, total, causal=1, k_quant_type="NONE", v_quant_type="NONE",
+             kv_cache_bit_width=0, qk_norm_epsilon=1e-6, qk_output=0, sliding_window_cache=0, smooth_softmax=0, **heads)
+        case(op, "bias", *prompt, *empty, *bare, (1, 1, 3, 3), softcap=2.0, **heads)
+        case(op, "bias_hides", *prompt, *empty, *bare, f32([[[0, 0, 0], [-np.inf, 1, 0], [2, -np.inf, 0]]]), **heads)
+        case(op, "bias_of_heads", *ragged, (2, 2, 1, 4), **heads)
+        case(op, "sink", *prompt, *empty, *bare, None, f32(1.5, -1), softcap=2.0, local_window_size=2, **heads)
+        case(op, "sink_alone", *prompt, *empty, *bare, np.full((1, 1, 3, 3), -np.inf, np.float32), f32(1.5, -1), **heads)
+        case(op, "smooth", *ragged, (1, 2, 1, 4), smooth_softmax=1, **heads)
+        case(op, "all_see_all", *prompt, *empty, three, total, causal=0, **heads)
+        case(op, "all_see_all_of_their_own", *ragged, causal=0, **heads)
+        four = {**heads, "outputs": 4}
+        more = (*prompt, (1, 1, 3, 8), (1, 1, 3, 8), i32(5), i32(6))
+        case(op, "scores", *more, qk_output=1, local_window_size=4, softcap=2.0, **four)
+        case(op, "shares", *more, None, None, None, (1, 1, 3, 6), f32(1.5, -1), qk_output=2, **four)
+
+        # A window of 3 in caches of 3, or of 5 that lose three places at a time; ends of sequences at which they are full.
+        window = {"local_window_size": 3, "sliding_window_cache": 1, **heads}
+        caches = {size: ((1, 1, size, 8), (1, 1, size, 8)) for size in (3, 5)}
+        case(op, "sliding_prompt", *((1, 7, n) for n in (16, 8, 8)), *caches[3], i32(6), i32(7), **window)
+        case(op, "sliding_prompt_with_slack", *((1, 8, n) for n in (16, 8, 8)), *caches[5], i32(7), i32(8), **window)
+        case(op, "sliding_step", *((1, 1, n) for n in (16, 8, 8)), *caches[3], i32(6), i32(7), **window)
+        case(op, "sliding_step_with_slack", *((1, 1, n) for n in (16, 8, 8)), *caches[5], i32(7), i32(8), **window)
+        case(op, "sliding_steps", *((1, 6, n) for n in (16, 8, 8)), *caches[5], i32(10), i32(11), None, None, None, None, f32(1.5, -1), **window)
+        case(op, "sliding_bias", *((1, 4, n) for n in (16, 8, 8)), *caches[5], i32(10), i32(11), None, None, None, (1, 1, 4, 11), **window)
+        case(op, "sliding_lengths", *((2, 1, n) for n in (16, 8, 8)), (2, 1, 3, 8), (2, 1, 3, 8), i32(9, 4), i32(10), **window)
+        case(op, "sliding_rotary", *((1, 2, n) for n in (32, 16, 16)), (1, 1, 3, 16), (1, 1, 3, 16), i32(5), i32(6), cosines, sines,
+             do_rotary=1, **window)
+
+        codes = np.random.default_rng(1).integers(-128, 128, (2, 1, 1, 4, 8)).astype(np.int8)
+        pairs = codes.view(np.uint8)[..., :4]
+        few = {"kv_cache_bit_width": 4, **heads}
+        many = {"kv_cache_bit_width": 8, **heads}
+        next_two = (*((1, 2, n) for n in (16, 8, 8)), *codes, i32(5), i32(6), *(None,) * 5)
+        scales = f32(0.02, 0.01, 0.03, 0.02, 0.005, 0.01, 0.02, 0.03)
+        one, each = {f"{x}_quant_type": "PER_TENSOR" for x in "kv"}, {f"{x}_quant_type": "PER_CHANNEL" for x in "kv"}
+        case(op, "int8", *next_two, f32(0.02), f32(0.01), **one, **many)
+        case(op, "int8_by_channel", *next_two, scales, scales[::-1].copy().reshape(1, 1, 1, 8), **each, **many)
+        next_two = (*next_two[:3], *pairs, *next_two[5:])
+        case(op, "int4", *next_two, f32(0.2), f32(0.15), **one, **few)
+        case(op, "int4_by_channel", *next_two, 10 * scales, 8 * scales, softcap=2.0, **each, **few)
+        case(op, "int8_sliding", *((1, 3, n) for n in (32, 16, 16)), *np.concatenate([codes, codes], -1)[..., :3, :], i32(5), i32(6),
+             *(None,) * 4, f32(1.5, -1), f32(0.02), f32(0.01), **one, **many, local_window_size=3, sliding_window_cache=1)
+
     def optimizers():
         one, two = ((2, 3),), ((2, 3), (4,))
         squares = {1: (np.abs(np.sin(np.arange(6, dtype=np.float32))).reshape(2, 3),)}

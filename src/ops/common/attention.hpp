@@ -116,13 +116,13 @@ class Bias {
   Shape strides_;
 };
 
-/// In place. A row without a finite score becomes zeros.
+/// In place. A row without a finite score becomes zeros. `sink`: one score more, whose share no key has.
 template <class T>
-void softmax(T *row, std::int64_t count) {
-  T top = -std::numeric_limits<T>::infinity();
+void softmax(T *row, std::int64_t count, const T *sink = nullptr) {
+  T top = sink ? *sink : -std::numeric_limits<T>::infinity();
   for (std::int64_t j = 0; j < count; ++j) top = row[j] > top || row[j] != row[j] ? row[j] : top;
   if (top == -std::numeric_limits<T>::infinity()) return void(std::fill_n(row, count, T(0)));
-  double sum = 0;
+  double sum = sink ? static_cast<double>(std::exp(*sink - top)) : 0;
   for (std::int64_t j = 0; j < count; ++j) sum += static_cast<double>(row[j] = std::exp(row[j] - top));
   const T factor = static_cast<T>(1 / sum);
   for (std::int64_t j = 0; j < count; ++j) row[j] *= factor;

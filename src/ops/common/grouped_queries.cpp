@@ -10,12 +10,6 @@ namespace {
 using enum GroupedForm::Input;
 
 constexpr const char *kName = "GroupQueryAttention";
-constexpr std::int64_t kMostHeads = 1 << 20;
-
-/// An element of int32 or int64.
-std::int64_t int_at(const Tensor &t, std::int64_t i) {
-  return t.dtype() == QTN_INT32 ? t.as<const std::int32_t>()[i] : t.as<const std::int64_t>()[i];
-}
 
 /// Pairs of features of a head turned by the angles of its place.
 void turn(float *head, const float *cosines, const float *sines, std::int64_t half, bool interleaved) {
@@ -33,23 +27,33 @@ class Grouping {
       : call_(call),
         f_(call),
         to_(to),
-        total_(int_at(*call.in(kTotal), 0)),
         room_(f_.room(call)),
+        keys_(f_.keys(call)),
         rotary_(call.attrs.get_int("do_rotary", 0) != 0),
         interleaved_(call.attrs.get_int("rotary_interleaved", 0) != 0) {
-    if (f_.places > room_)
-      fail(QTN_EINVAL, kName, ": total_sequence_length is ", total_, ", less than the ", f_.places, " places of query");
+    const std::int64_t total = f_.total(call);
+    const Tensor *added = call.in(kAdded);
+    if (added && added->dim(3) != total)
+      fail(QTN_ESHAPE, kName, ": attention_bias is ", to_string(added->shape()), ", total_sequence_length ", total);
+    // Caches with more room may have been filled further.
+    const std::int64_t most = f_.slides || added || call.output_count > GroupedForm::kScores ? total : room_;
+    if (f_.places > most)
+      fail(QTN_EINVAL, kName, ": total_sequence_length is ", total, ", less than the ", f_.places, " places of query");
     for (std::int64_t batch = 0; batch < f_.batches; ++batch)
-      if (const std::int64_t last = int_at(*call.in(kLengths), batch); last < 0 || last >= room_)
-        fail(QTN_EINVAL, kName, ": seqlens_k has ", last, ", total_sequence_length is ", total_);
+      if (const std::int64_t last = GroupedForm::int_at(*call.in(kLengths), batch); last < 0 || last >= most)
+        fail(QTN_EINVAL, kName, ": seqlens_k has ", last, ", total_sequence_length is ", total);
     check_angles();
   }
 
   void run() const {
     for (std::int64_t batch = 0; batch < f_.batches; ++batch)
-      to_.ends.as<std::int64_t>()[batch] = before(batch) + f_.places;
+      to_.ends.as<std::int64_t>()[batch] =
+          f_.attends_to_caches() ? f_.resident(before(batch) + f_.places) : f_.resident(before(batch)) + f_.places;
     parallel_for(static_cast<std::size_t>(f_.batches * f_.kv_heads), [&](std::size_t i) {
-      fill(static_cast<std::int64_t>(i) / f_.kv_heads, static_cast<std::int64_t>(i) % f_.kv_heads);
+      const std::int64_t batch = static_cast<std::int64_t>(i) / f_.kv_heads,
+                         head = static_cast<std::int64_t>(i) % f_.kv_heads;
+      fill(batch, head, 0, to_.keys, to_.present_keys);
+      fill(batch, head, 1, to_.values, to_.present_values);
     });
     parallel_for(static_cast<std::size_t>(f_.batches * f_.heads), [&](std::size_t i) {
       const std::int64_t batch = static_cast<std::int64_t>(i) / f_.heads,
@@ -63,11 +67,7 @@ class Grouping {
   }
 
  private:
-  /// Places of a sequence that were there before. All sequences begin in this call, or none.
-  std::int64_t before(std::int64_t batch) const {
-    if (f_.places == total_) return 0;
-    return std::max<std::int64_t>(int_at(*call_.in(kLengths), batch) + 1 - f_.places, 0);
-  }
+  std::int64_t before(std::int64_t batch) const { return f_.before(call_, batch); }
 
   /// A head of a place of an operand, `offset` heads behind the first of the row.
   const float *given(const Tensor &t, std::int64_t batch, std::int64_t place, std::int64_t head) const {
@@ -76,7 +76,7 @@ class Grouping {
 
   std::int64_t angle_at(std::int64_t batch, std::int64_t place) const {
     const Tensor *places = call_.in(kPlaces);
-    return places ? int_at(*places, batch * f_.places + place) : before(batch) + place;
+    return places ? GroupedForm::int_at(*places, batch * f_.places + place) : before(batch) + place;
   }
 
   /// Before tasks in parallel, which must not fail.
@@ -96,50 +96,49 @@ class Grouping {
     turn(head, cosines.as<const float>() + at, sines.as<const float>() + at, half, interleaved_);
   }
 
-  void fill(std::int64_t batch, std::int64_t head) const {
-    const std::int64_t past = before(batch), row = f_.features, kept = std::min(past, f_.past);
-    for (std::size_t i = 0; i < 2; ++i) {
-      float *cache = (i == 0 ? to_.keys : to_.values).as<float>() + (batch * f_.kv_heads + head) * room_ * row;
-      if (const Tensor *old = call_.in(kPastKey + i))
-        std::copy_n(old->as<const float>() + (batch * f_.kv_heads + head) * f_.past * row, kept * row, cache);
-      std::fill(cache + kept * row, cache + past * row, 0.0f);
-      for (std::int64_t p = 0; p < f_.places; ++p) {
-        const float *now =
-            f_.packed ? given(*call_.in(kQuery), batch, p, f_.heads + static_cast<std::int64_t>(i) * f_.kv_heads + head)
-                      : given(*call_.in(kKey + i), batch, p, head);
-        float *to = cache + (past + p) * row;
-        std::copy_n(now, row, to);
-        if (i == 0) rotate(to, batch, p);
-      }
-      std::fill(cache + (past + f_.places) * row, cache + room_ * row, 0.0f);
+  /// Row r of what was there before and of what comes is row r - gone of the cache; those with r < gone leave it.
+  void fill(std::int64_t batch, std::int64_t head, std::size_t i, const Tensor &seen, const Tensor &present) const {
+    const CacheRows rows = f_.rows(call_, i);
+    const std::int64_t index = batch * f_.kv_heads + head, old = f_.resident(before(batch)), all = old + f_.places,
+                       stay = f_.resident(before(batch) + f_.places), gone = all - stay, kept = std::min(old, f_.past),
+                       left = std::min(gone, kept);
+    const auto bytes = static_cast<std::int64_t>(rows.bytes());
+    std::byte *cache = present.as<std::byte>() + index * room_ * bytes;
+    const Tensor *filled = call_.in(kPastKey + i);
+    const std::byte *past = filled ? filled->as<const std::byte>() + index * f_.past * bytes : nullptr;
+    if (past) std::copy_n(past + left * bytes, (kept - left) * bytes, cache);
+    std::fill(cache + (kept - left) * bytes, cache + (old - left) * bytes, std::byte{0});
+    std::fill(cache + stay * bytes, cache + room_ * bytes, std::byte{0});
+    const bool apart = !f_.attends_to_caches();
+    float *floats = seen.as<float>() + index * keys_ * f_.features;
+    for (std::int64_t r = 0; apart && r < old; ++r)
+      rows.read(head, r < gone ? past + r * bytes : cache + (r - gone) * bytes, floats + r * f_.features);
+    for (std::int64_t p = 0; p < f_.places; ++p) {
+      // What leaves at once lies for a moment where the first that stays will be.
+      const std::int64_t at = std::max<std::int64_t>(old + p - gone, 0);
+      float *x = floats + (apart ? old + p : at) * f_.features;
+      std::copy_n(arriving(i, batch, p, head), f_.features, x);
+      if (i == 0) rotate(x, batch, p);
+      if (!apart) continue;
+      rows.write(head, x, cache + at * bytes);
+      if (f_.bits != 0) rows.read(head, cache + at * bytes, x);
     }
+  }
+
+  /// A key or a value of a place.
+  const float *arriving(std::size_t i, std::int64_t batch, std::int64_t place, std::int64_t head) const {
+    if (!f_.packed) return given(*call_.in(kKey + i), batch, place, head);
+    return given(*call_.in(kQuery), batch, place, f_.heads + static_cast<std::int64_t>(i) * f_.kv_heads + head);
   }
 
   const Call &call_;
   GroupedForm f_;
   const GroupedQueries &to_;
-  std::int64_t total_, room_;
+  std::int64_t room_, keys_;
   bool rotary_, interleaved_;
 };
 
 }  // namespace
-
-GroupedForm::GroupedForm(const Call &call)
-    : heads(call.attrs.get_int("num_heads", 0)),
-      kv_heads(call.attrs.get_int("kv_num_heads", 0)),
-      packed(!call.in(kKey)) {
-  const Tensor &q = *call.in(kQuery);
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0 || heads > kMostHeads)
-    fail(QTN_EINVAL, kName, ": num_heads is ", heads, ", kv_num_heads ", kv_heads);
-  if (q.rank() != 3) fail(QTN_ESHAPE, kName, ": query must have 3 axes, it is ", to_string(q.shape()));
-  const std::int64_t all = packed ? heads + 2 * kv_heads : heads;
-  if (all > q.dim(2) || q.dim(2) % all != 0)
-    fail(QTN_ESHAPE, kName, ": ", all, " heads do not share the features of query ", to_string(q.shape()));
-  batches = q.dim(0), places = q.dim(1), features = q.dim(2) / all;
-  past = call.in(kPastKey) && call.in(kPastKey)->rank() == 4 ? call.in(kPastKey)->dim(2) : 0;
-}
-
-std::int64_t GroupedForm::room(const Call &call) const { return std::max(past, int_at(*call.in(kTotal), 0)); }
 
 void group_queries(const Call &call, const GroupedQueries &to) { Grouping(call, to).run(); }
 

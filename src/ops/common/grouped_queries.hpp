@@ -3,44 +3,20 @@
 // keys and values into their caches.
 #pragma once
 
-#include "ops/op.hpp"
+#include "ops/common/grouped_form.hpp"
 
 namespace qtn::ops {
 
-/// Sizes of a call.
-struct GroupedForm {
-  enum Input : std::size_t {
-    kQuery,
-    kKey,
-    kValue,
-    kPastKey,
-    kPastValue,
-    kLengths,
-    kTotal,
-    kCosines,
-    kSines,
-    kPlaces,
-    kAdded,
-    kSink
-  };
-
-  explicit GroupedForm(const Call &call);
-
-  /// Places of the caches that come out, which must be known.
-  std::int64_t room(const Call &call) const;
-
-  std::int64_t heads, kv_heads, batches, places, features, past;
-  bool packed;  ///< keys and values lie behind the queries, in one tensor
-};
-
-/// Outputs; contiguous, float32 except the ends.
+/// Outputs; contiguous, float32 where nothing else is said.
 struct GroupedQueries {
   Tensor queries;       ///< [batch][head][place][feature]
-  Tensor keys, values;  ///< [batch][kv head][room][feature]; 0 behind the end
-  Tensor ends;          ///< int64 [batch]: places of each sequence that are filled
+  Tensor keys, values;  ///< [batch][kv head][key][feature], as far as the end; the caches where attends_to_caches()
+  Tensor ends;          ///< int64 [batch]: keys of each sequence, of which the last is at the place of the last query
+  Tensor present_keys, present_values;  ///< the caches, zeros behind the resident places
 };
 
-/// Throws QTN_EINVAL where lengths or positions are out of range.
+/// Throws QTN_EINVAL where lengths or positions are out of range, and QTN_ESHAPE where attention_bias has not the
+/// columns of total_sequence_length.
 void group_queries(const Call &call, const GroupedQueries &to);
 
 }  // namespace qtn::ops

@@ -120,31 +120,38 @@ bool lower_multi_head_attention(Lowering &l) {
 
 bool lower_group_query_attention(Lowering &l) {
   using Form = ops::GroupedForm;
-  if (l.node().op != &ops::kGroupQueryAttention || !has_real_inputs(l, {Form::kQuery, Form::kKey, Form::kValue}))
+  const ValueId added = l.input(Form::kAdded), sinks = l.input(Form::kSink);
+  if (l.node().op != &ops::kGroupQueryAttention || l.output(Form::kScores) != kNoValue ||
+      !has_real_inputs(l, {Form::kQuery, Form::kKey, Form::kValue, Form::kAdded, Form::kSink}))
     return false;
   std::vector<Tensor> storage;
   const std::vector<const Tensor *> operands = l.constant_operands(storage);
-  if (!storage[Form::kTotal].has_data()) return false;
   const ops::Call call{l.node().attrs, operands, l.node().outputs.size()};
   const Form f(call);
+  // Columns of what is added are places of the whole sequence, of which a sliding cache has the last.
+  if (f.slides ? added != kNoValue : !storage[Form::kTotal].has_data()) return false;
   std::vector<SlotId> inputs;
   for (const ValueId v : l.node().inputs) inputs.push_back(v == kNoValue ? kNoSlot : l.real(v));
-  const Shape queries{f.batches, f.heads, f.places, f.features},
-      caches{f.batches, f.kv_heads, f.room(call), f.features};
-  const SlotId q = l.real_slot(queries, contiguous_strides(queries)),
-               k = l.real_slot(caches, contiguous_strides(caches)), v = l.real_slot(caches, contiguous_strides(caches)),
-               ends = l.add_slot({QTN_INT64, {f.batches}, {1}, nullptr});
-  l.add_step(make_grouped_heads(l.node(), std::move(inputs), {q, k, v, ends}));
-  for (const auto &[o, cache] : {std::pair{1, k}, std::pair{2, v}})
-    if (l.output(static_cast<std::size_t>(o)) != kNoValue) l.set_real(l.output(static_cast<std::size_t>(o)), cache);
+  const Shape queries{f.batches, f.heads, f.places, f.features};
+  const Shape caches = f.cache_shape(f.room(call)), seen = f.keys_shape(call);
+  GroupedHeads to{};
+  to.queries = l.plain_slot(QTN_FLOAT32, queries), to.ends = l.plain_slot(QTN_INT64, {f.batches});
+  to.present_keys = l.plain_slot(f.cache_dtype(), caches), to.present_values = l.plain_slot(f.cache_dtype(), caches);
+  to.keys = f.attends_to_caches() ? to.present_keys : l.plain_slot(QTN_FLOAT32, seen);
+  to.values = f.attends_to_caches() ? to.present_values : l.plain_slot(QTN_FLOAT32, seen);
+  l.add_step(make_grouped_heads(l.node(), std::move(inputs), to));
+  for (const auto &[o, cache] :
+       {std::pair{Form::kPresentKey, to.present_keys}, std::pair{Form::kPresentValue, to.present_values}})
+    if (l.output(o) != kNoValue) l.set_real(l.output(o), cache);
   HeadAttention a{};
-  a.q = l.edge(q), a.k = l.edge(k), a.v = l.edge(v);
-  a.lengths = ends;
-  a.right = 0;
-  if (const std::int64_t window = l.node().attrs.get_int("local_window_size", -1); window > 0) a.left = window - 1;
-  const double scale = l.node().attrs.get_float("scale", 0);
-  a.scale = static_cast<float>(scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(f.features)));
-  a.softcap = static_cast<float>(l.node().attrs.get_float("softcap", 0));
+  a.q = l.edge(to.queries), a.k = l.edge(to.keys), a.v = l.edge(to.values);
+  a.lengths = to.ends;
+  if (added != kNoValue) a.mask = l.edge(l.side_by_side(added));
+  if (sinks != kNoValue) a.sinks = l.real(sinks);
+  a.has_sink = sinks != kNoValue || f.smooth;
+  if (f.causal) a.right = 0;
+  if (f.window > 0) a.left = f.window - 1;
+  a.scale = static_cast<float>(f.scale), a.softcap = static_cast<float>(f.softcap);
   add_attention(l, std::move(a));
   return true;
 }

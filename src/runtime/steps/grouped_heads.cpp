@@ -16,6 +16,8 @@ class GroupedHeadsStep final : public Step {
     kernel = "heads";
     std::ranges::copy_if(inputs_, std::back_inserter(reads), [](SlotId s) { return s != kNoSlot; });
     writes = {to.queries, to.keys, to.values, to.ends};
+    for (const SlotId cache : {to.present_keys, to.present_values})
+      if (std::ranges::find(writes, cache) == writes.end()) writes.push_back(cache);
   }
 
   void run(const Context &c) const override {
@@ -23,7 +25,8 @@ class GroupedHeadsStep final : public Step {
     auto operands = memory.list<const Tensor *>(inputs_.size());
     std::ranges::transform(inputs_, operands.begin(), [&](SlotId s) { return s == kNoSlot ? nullptr : &c.tensor(s); });
     ops::group_queries({attrs_, operands, 3},
-                       {c.tensor(to_.queries), c.tensor(to_.keys), c.tensor(to_.values), c.tensor(to_.ends)});
+                       {c.tensor(to_.queries), c.tensor(to_.keys), c.tensor(to_.values), c.tensor(to_.ends),
+                        c.tensor(to_.present_keys), c.tensor(to_.present_values)});
   }
 
  private:

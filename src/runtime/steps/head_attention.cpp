@@ -62,14 +62,15 @@ class HeadAttentionStep final : public Step {
       mask_ = over_scores(a_.mask->form, {batches_, heads_, queries_, keys_});
     }
     if (a_.padding) reads.push_back(a_.padding->slot);
-    if (a_.lengths != kNoSlot) reads.push_back(a_.lengths);
+    for (const SlotId s : {a_.lengths, a_.sinks})
+      if (s != kNoSlot) reads.push_back(s);
     writes = {a_.y.slot};
     // A query of each head that shares keys is as good a block of rows as queries of one.
     const std::int64_t shared = heads_ / kv_heads_;
     one_query_ = queries_ == 1;
     lines_ = one_query_ ? shared : queries_;
     runs_ = one_query_ ? 1 : shared;
-    row_ = round_up(static_cast<std::size_t>(keys_), kScoreLine);
+    row_ = round_up(static_cast<std::size_t>(keys_ + (a_.has_sink ? 1 : 0)), kScoreLine);
     block_ = score_block(static_cast<std::size_t>(lines_), row_, gemm_.mr);
     const auto all = static_cast<std::size_t>(lines_ * runs_);
     units_ = DividedHeads(static_cast<std::size_t>(batches_ * kv_heads_), all, gemm_.mr);
@@ -127,6 +128,7 @@ class HeadAttentionStep final : public Step {
           addends_(reinterpret_cast<float *>(keys_ + s_.addends_at())),
           mask_(s_.a_.mask ? c.tensor(s_.a_.mask->slot).data() : nullptr),
           padding_(s_.a_.padding ? &c.tensor(s_.a_.padding->slot) : nullptr),
+          sinks_(s_.a_.sinks == kNoSlot ? nullptr : c.tensor(s_.a_.sinks).as<const float>()),
           length_(s_.keys_) {
       const HeadAttention &a = s_.a_;
       if (a.lengths != kNoSlot)
@@ -253,7 +255,7 @@ class HeadAttentionStep final : public Step {
 
     /// Scores to probabilities; 0 where a key of the block is not seen.
     void become_shares(std::int64_t run, std::int64_t line, std::size_t count, const Range &block) {
-      const bool alike = s_.a_.left < 0 && s_.a_.right < 0 && !padding_ && !is_bool();
+      const bool alike = s_.a_.left < 0 && s_.a_.right < 0 && !padding_ && !is_bool() && !s_.a_.has_sink;
       float factor = s_.a_.scale;
       if (s_.a_.softcap > 0) {
         for (std::size_t r = 0; r < count; ++r) cap(row(r), block);
@@ -295,8 +297,20 @@ class HeadAttentionStep final : public Step {
         seen.end = s_.keys_;
       }
       const auto columns = static_cast<std::size_t>(seen.end - seen.begin);
-      s_.rows_.score({scores + seen.begin, 1, columns, 0, factor, added ? added + seen.begin : nullptr, 0});
+      scores += seen.begin;
+      if (added) added += seen.begin;
+      if (s_.a_.has_sink)
+        share_with_sink(scores, columns, factor, added, sinks_ ? sinks_[head_of(run, line)] : 0);
+      else
+        s_.rows_.score({scores, 1, columns, 0, factor, added, 0});
       return seen;
+    }
+
+    /// The sink is as good a score as any behind those of the keys.
+    void share_with_sink(float *scores, std::size_t columns, float factor, const float *added, float sink) const {
+      for (std::size_t j = 0; j < columns; ++j) scores[j] = scores[j] * factor + (added ? added[j] : 0);
+      scores[columns] = sink;
+      s_.rows_.score({scores, 1, columns + 1, 0, 1, nullptr, 0});
     }
 
     void cap(float *scores, const Range &block) const {
@@ -365,6 +379,7 @@ class HeadAttentionStep final : public Step {
     float *scores_, *addends_;
     const void *mask_;
     const Tensor *padding_;
+    const float *sinks_;
     std::int64_t length_, length_seen_ = std::numeric_limits<std::int64_t>::max();
     Range needed_{0, 0};
     const void *source_ = nullptr;  ///< what addends_ were made from

@@ -32,6 +32,9 @@ struct HeadAttention {
   /// not nothing, which gives zeros.
   bool hides_by_number = false;
   float scale = 1, softcap = 0;  ///< softcap 0: none
+  /// float [head]: one score more of each query, whose share no key has; `has_sink` without them: 0.
+  SlotId sinks = kNoSlot;
+  bool has_sink = false;
 };
 StepPtr make_head_attention(HeadAttention attention, const ops::Clamp &clamp, Isa isa);
 
@@ -41,9 +44,10 @@ StepPtr make_head_attention(HeadAttention attention, const ops::Clamp &clamp, Is
 StepPtr make_heads(const Edge &x, const Edge &y, SlotId bias = kNoSlot, std::size_t first = 0);
 
 /// What GroupQueryAttention makes of its operands before it attends: queries with rotary positions [batch][head][place]
-/// [feature], both caches, and the end of each sequence in them, int64.
+/// [feature], keys and values that these see, the end of each sequence in them, int64, and both caches, which may be
+/// these keys and values.
 struct GroupedHeads {
-  SlotId queries, keys, values, ends;
+  SlotId queries, keys, values, ends, present_keys, present_values;
 };
 StepPtr make_grouped_heads(const graph::Node &node, std::vector<SlotId> inputs, const GroupedHeads &to);
 

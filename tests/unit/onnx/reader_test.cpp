@@ -144,8 +144,15 @@ void operators_of_onnx_runtime(void **) {
   expect_bad(QTN_EUNSUPPORTED, {"operator Relu", "domain com.microsoft"},
              {.nodes = {{"Relu", {"x"}, {"y"}, "r", "com.microsoft"}}});
   // What attributes ask for is refused before shapes are known.
+  expect_bad(QTN_EUNSUPPORTED, {"node \"a\" (GroupQueryAttention): causal is 2, supported are 0 to 1"},
+             {.nodes = {{"GroupQueryAttention", {"x"}, {"y"}, "a", "com.microsoft", {int_attribute("causal", 2)}}}});
   expect_bad(QTN_EUNSUPPORTED, {"node \"m\" (MatMulNBits): weight_prepacked is 1, supported is 0"},
-             {.nodes = {{"MatMulNBits", {"x", "x", "x"}, {"y"}, "m", "com.microsoft", {int_attribute("weight_prepacked", 1)}}}});
+             {.nodes = {{"MatMulNBits",
+                         {"x", "x", "x"},
+                         {"y"},
+                         "m",
+                         "com.microsoft",
+                         {int_attribute("weight_prepacked", 1)}}}});
   // 16-bit quantization has been written in this domain before ONNX had it.
   const graph::Graph pair =
       parse(ModelText{.nodes = {{"QuantizeLinear", {"x", "s", "z"}, {"q"}, "", "com.microsoft"},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators along sequences and steps of optimizers refuse, and in which words.
+#include <cstring>
+
 #include "support.hpp"
 
 namespace qtn {
@@ -77,6 +79,94 @@ void attention_of_onnxruntime(void **) {
          {&x, &kv, &kv, nullptr, nullptr, &lengths, &lengths});
 }
 
+Tensor number(std::int32_t value) { return Tensor::from<std::int32_t>(QTN_INT32, {1}, std::span(&value, 1)); }
+
+/// A call of GroupQueryAttention, of which tests change parts: four tokens after three.
+struct Grouped {
+  Attrs attributes = attrs({{"num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{2}}});
+  std::vector<Tensor> operands{zeros({1, 4, 16}),   zeros({1, 4, 8}), zeros({1, 4, 8}), zeros({1, 2, 3, 4}),
+                               zeros({1, 2, 3, 4}), number(6),        number(7)};
+  std::size_t outputs = 3;
+
+  Grouped() { operands.resize(16); }
+
+  static Tensor zeros(const Shape &shape, qdtype dtype = QTN_FLOAT32) {
+    Tensor t(dtype, shape);
+    std::memset(t.data(), 0, t.nbytes());
+    return t;
+  }
+
+  Grouped &with(const char *name, Attr value) {
+    attributes.set(name, std::move(value));
+    return *this;
+  }
+  Grouped &with(std::size_t i, Tensor operand) {
+    operands[i] = std::move(operand);
+    return *this;
+  }
+  void refused(qstatus status, const std::string &text) const {
+    Inputs inputs;
+    for (const Tensor &t : operands) inputs.push_back(t.has_data() ? &t : nullptr);
+    const ops::OpDef &op = *ops::find_op("GroupQueryAttention");
+    expect_error(status, "GroupQueryAttention: " + text,
+                 [&] { ops::run_op(op, ops::Call{attributes, inputs, outputs}); });
+  }
+};
+
+Grouped grouped(const char *name, std::int64_t value) { return Grouped().with(name, value); }
+
+void scores_of_groups(void **) {
+  grouped("causal", 2).refused(QTN_EUNSUPPORTED, "causal is 2, supported are 0 to 1");
+  grouped("smooth_softmax", 2).refused(QTN_EUNSUPPORTED, "smooth_softmax is 2, supported are 0 to 1");
+  grouped("qk_output", -1).refused(QTN_EUNSUPPORTED, "qk_output is -1, supported are 0 to 2");
+  grouped("causal", 0)
+      .with("local_window_size", std::int64_t{3})
+      .refused(QTN_EUNSUPPORTED, "causal is 0, and local_window_size 3");
+  Grouped shown;
+  shown.outputs = 4;
+  shown.refused(QTN_EINVAL, "qk_output is 0, with an output");
+  enum : std::size_t { kAdded = 10, kSink = 11, kQueryNorm = 14, kKeyNorm = 15 };
+  const auto with = [](std::size_t i, const Shape &shape) { return Grouped().with(i, Grouped::zeros(shape)); };
+  with(kAdded, {1, 1, 4}).refused(QTN_ESHAPE, "attention_bias is 1x1x4 for 1 batches of 4 heads and 4 places");
+  with(kAdded, {1, 3, 4, 7}).refused(QTN_ESHAPE, "attention_bias is 1x3x4x7 for 1 batches of 4 heads and 4 places");
+  with(kAdded, {1, 1, 4, 6}).refused(QTN_ESHAPE, "attention_bias is 1x1x4x6, total_sequence_length 7");
+  with(kSink, {3}).refused(QTN_ESHAPE, "head_sink is 3, not 4");
+  with(kQueryNorm, {4}).refused(QTN_EUNSUPPORTED, "q_norm_weight is not supported");
+  with(kKeyNorm, {4}).refused(QTN_EUNSUPPORTED, "k_norm_weight is not supported");
+}
+
+/// With caches of integers.
+Grouped coded(std::int64_t bits, const char *type) {
+  Grouped g = grouped("kv_cache_bit_width", bits);
+  for (const char *name : {"k_quant_type", "v_quant_type"}) g.with(name, std::string(type));
+  for (const std::size_t i : {3, 4}) g.with(i, Grouped::zeros({1, 2, 3, 4}, QTN_INT8));
+  return g;
+}
+
+void caches_of_groups(void **) {
+  coded(8, "PER_TENSOR")
+      .with("v_quant_type", std::string("NONE"))
+      .refused(QTN_EUNSUPPORTED, "k_quant_type is PER_TENSOR, v_quant_type NONE, supported are NONE, PER_TENSOR and");
+  coded(8, "PER_ROW").refused(QTN_EUNSUPPORTED, "k_quant_type is PER_ROW, v_quant_type PER_ROW");
+  coded(2, "PER_TENSOR").refused(QTN_EUNSUPPORTED, "kv_cache_bit_width is 2 where k_quant_type is PER_TENSOR");
+  coded(8, "NONE").refused(QTN_EUNSUPPORTED, "kv_cache_bit_width is 8 where k_quant_type is NONE");
+  coded(4, "PER_TENSOR").refused(QTN_EDTYPE, "past_key is int8, not uint8");
+  coded(8, "PER_TENSOR").refused(QTN_EINVAL, "k_scale is absent");
+  coded(8, "PER_TENSOR").with(12, Grouped::zeros({3})).refused(QTN_ESHAPE, "k_scale is 3, not 1 numbers");
+  coded(8, "PER_CHANNEL").with(12, Grouped::zeros({1})).refused(QTN_ESHAPE, "k_scale is 1, not 8 numbers");
+  Grouped odd = coded(4, "PER_TENSOR").with(0, Grouped::zeros({1, 4, 24}));
+  for (const std::size_t i : {1, 2, 3, 4}) odd.with(i, Tensor());
+  odd.refused(QTN_EUNSUPPORTED, "heads have 3 features, and pairs of 4 bits are supported");
+
+  Grouped sliding = grouped("sliding_window_cache", 1);
+  sliding.refused(QTN_EINVAL, "sliding_window_cache is 1, and local_window_size -1");
+  sliding.with("local_window_size", std::int64_t{4}).refused(QTN_EINVAL, "past_key has 3 places for a window of 4");
+  sliding.with("local_window_size", std::int64_t{3}).with("qk_output", std::int64_t{1});
+  sliding.refused(QTN_EUNSUPPORTED, "qk_output is 1 with sliding_window_cache");
+  sliding.with("qk_output", std::int64_t{0}).with(5, number(7));
+  sliding.refused(QTN_EINVAL, "seqlens_k has 7, total_sequence_length is 7");
+}
+
 void counts_and_optimizers(void **) {
   const Tensor words = Tensor::meta(QTN_INT64, {4}), x = meta({2}), one = meta({}), count = Tensor::meta(QTN_INT64, {});
   using Ints = std::vector<std::int64_t>;
@@ -106,6 +196,7 @@ void counts_and_optimizers(void **) {
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::linear_attention), cmocka_unit_test(qtn::causal_convolution),
                               cmocka_unit_test(qtn::attention_of_onnxruntime),
+                              cmocka_unit_test(qtn::scores_of_groups), cmocka_unit_test(qtn::caches_of_groups),
                               cmocka_unit_test(qtn::counts_and_optimizers)};
   return cmocka_run_group_tests_name("ops/sequence_errors", tests, nullptr, nullptr);
 }

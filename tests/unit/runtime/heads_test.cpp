@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that attend: what sessions make of them is what the operators' definitions say, in one step, with the same bits
 // for any number of threads and every instruction set that multiplies floats alike.
+#include <array>
+#include <cstring>
+
 #include "../sums.hpp"
 #include "ops/support.hpp"
 #include "support.hpp"
@@ -20,10 +23,13 @@ class Case {
   }
   bool maybe() { return any(0, 1) != 0; }
 
-  void floats(const Shape &shape) {
+  void floats(const Shape &shape, float low = -1, float high = 1) {
+    input(random(shape, low, high, static_cast<unsigned>(any(0, 1 << 20))));
+  }
+  void input(const Tensor &t) {
     const std::string name = cat("x", names_.size());
-    graph_.input(name, shape);
-    inputs_.push_back(random(shape, -1, 1, static_cast<unsigned>(any(0, 1 << 20))));
+    graph_.input(name, t.shape(), t.dtype());
+    inputs_.push_back(t);
     names_.push_back(name);
   }
   void constant(const Tensor &t) {
@@ -34,10 +40,14 @@ class Case {
   void absent() { names_.emplace_back(); }
 
   template <class T>
-  void ints(qdtype dtype, const Shape &shape, std::int64_t least, std::int64_t most) {
+  Tensor any_ints(qdtype dtype, const Shape &shape, std::int64_t least, std::int64_t most) {
     Tensor t(dtype, shape);
     for (std::int64_t i = 0; i < t.count(); ++i) t.as<T>()[i] = static_cast<T>(any(least, most));
-    constant(t);
+    return t;
+  }
+  template <class T>
+  void ints(qdtype dtype, const Shape &shape, std::int64_t least, std::int64_t most) {
+    constant(any_ints<T>(dtype, shape, least, most));
   }
 
   /// A float mask that hides some keys, in some rows all of them.
@@ -65,8 +75,10 @@ class Case {
         const std::vector<Tensor> got = session.run(pointers);
         for (std::size_t o = 0; o < outputs; ++o) {
           const std::string where = cat(what, ", ", isa, ", ", threads, " threads, output ", o);
-          if (!equal_but_for_sums(got[o], want[o], 0, 4e-6)) fail_test(where, " is not the definition");
-          if (threads > 1) expect_equal(got[o], first[o], where);
+          const bool same = want[o].dtype() == QTN_FLOAT32 ? equal_but_for_sums(got[o], want[o], 0, 4e-6)
+                                                           : equal(got[o], want[o]);
+          if (!same) fail_test(where, " is not the definition");
+          if (threads > 1 && !equal(got[o], first[o])) fail_test(where, " is not what one thread makes");
         }
         first = got;
         const auto profile = nlohmann::json::parse(session.profile(pointers));
@@ -176,32 +188,134 @@ void test_multi_head(void **) {
   for (unsigned seed = 0; seed < 300; ++seed) check_multi_head(seed);
 }
 
+/// What is in a cache before a call.
+void add_cache(Case &c, const Shape &shape, std::int64_t bits) {
+  if (bits == 0) return c.floats(shape);
+  Shape bytes = shape;
+  if (bits == 4) bytes[3] /= 2;
+  c.input(bits == 8 ? c.any_ints<std::int8_t>(QTN_INT8, bytes, -128, 127)
+                    : c.any_ints<std::uint8_t>(QTN_UINT8, bytes, 0, 255));
+}
+
+/// Attributes of caches of integers.
+void say_bits(Attrs &a, std::int64_t bits, bool by_channel) {
+  a.set("kv_cache_bit_width", bits);
+  for (const char *name : {"k_quant_type", "v_quant_type"})
+    a.set(name, std::string(bits == 0 ? "NONE" : by_channel ? "PER_CHANNEL" : "PER_TENSOR"));
+}
+
 void check_grouped(unsigned seed) {
   Case c(2000 + seed);
   const std::int64_t batch = c.any(1, 2), kv_heads = c.any(1, 2), heads = kv_heads * c.any(1, 3),
-                     queries = c.any(1, 30), features = 2 * c.any(1, 10), past = c.any(0, 1) * c.any(1, 30);
-  const bool packed = c.maybe(), rotary = c.maybe(), first = past == 0;
-  const std::int64_t total = first ? queries + c.any(0, 1) : queries + c.any(0, past);
+                     queries = c.any(1, 2) == 1 ? 1 : c.any(1, 30), features = 2 * c.any(1, 10), window = c.any(1, 20),
+                     bits = std::array{0, 0, 4, 8}[static_cast<std::size_t>(c.any(0, 3))];
+  const bool slides = c.any(0, 3) == 0, packed = c.maybe(), rotary = c.maybe();
+  const std::int64_t past = slides ? window + c.any(0, 1) * c.any(0, 15) : c.any(0, 1) * c.any(1, 30);
+  const bool first = past == 0;
+  const std::int64_t total = queries + (slides ? c.any(0, 1) * c.any(0, 33) : first ? c.any(0, 1) : c.any(0, past));
   Attrs a = attrs({{"num_heads", heads}, {"kv_num_heads", kv_heads}});
+  say_bits(a, bits, c.maybe());
   c.floats({batch, queries, (packed ? heads + 2 * kv_heads : heads) * features});
   for (int i = 0; i < 2; ++i) packed ? c.absent() : c.floats({batch, queries, kv_heads * features});
-  for (int i = 0; i < 2; ++i) first ? c.absent() : c.floats({batch, kv_heads, past, features});
+  for (int i = 0; i < 2; ++i) first ? c.absent() : add_cache(c, {batch, kv_heads, past, features}, bits);
   c.ints<std::int32_t>(QTN_INT32, {batch}, 0, total - 1);
   c.ints<std::int32_t>(QTN_INT32, {1}, total, total);
-  if (rotary) {
-    const std::int64_t turned = c.any(1, features / 2);
-    for (int i = 0; i < 2; ++i) c.floats({64, turned});
-    a.set("do_rotary", std::int64_t{1});
-    a.set("rotary_interleaved", c.any(0, 1));
-  }
-  if (c.any(0, 2) == 0) a.set("local_window_size", c.any(1, 20));
+  const std::int64_t turned = c.any(1, features / 2);
+  for (int i = 0; i < 2; ++i) rotary ? c.floats({64, turned}) : c.absent();
+  if (rotary) a.set("do_rotary", std::int64_t{1}), a.set("rotary_interleaved", c.any(0, 1));
+  c.absent();
+  const Shape scores{c.maybe() ? batch : 1, c.maybe() ? heads : 1, queries, total};
+  !slides && c.any(0, 3) == 0 ? c.hiding_floats(scores) : c.absent();
+  c.any(0, 2) == 0 ? c.floats({heads}, -3, 3) : c.absent();
+  if (c.any(0, 3) == 0) a.set("smooth_softmax", std::int64_t{1});
+  const Shape scales = a.get_string("k_quant_type", "") == "PER_CHANNEL" ? Shape{kv_heads, features} : Shape{1};
+  for (int i = 0; i < 2 && bits != 0; ++i) c.floats(scales, 0.5f / static_cast<float>(bits * bits), 0.03f);
+  if (slides) a.set("sliding_window_cache", std::int64_t{1});
+  if (slides || c.any(0, 2) == 0)
+    a.set("local_window_size", window);
+  else if (c.any(0, 2) == 0)
+    a.set("causal", std::int64_t{0});
   if (c.any(0, 3) == 0) a.set("softcap", c.maybe() ? 0.5 : 3e38);
   if (c.any(0, 3) == 0) a.set("scale", 0.7);
   c.check("GroupQueryAttention", a, 3, cat("GroupQueryAttention ", seed));
 }
 
 void test_grouped(void **) {
-  for (unsigned seed = 0; seed < 200; ++seed) check_grouped(seed);
+  for (unsigned seed = 0; seed < 500; ++seed) check_grouped(seed);
+}
+
+Tensor number(std::int64_t value) {
+  const auto narrow = static_cast<std::int32_t>(value);
+  return Tensor::from<std::int32_t>(QTN_INT32, {1}, std::span(&narrow, 1));
+}
+
+constexpr std::int64_t kTokens = 23, kHeads = 4, kKvHeads = 2, kFeatures = 6, kWindow = 5;
+
+/// The caches and results of a decoder's layer, whose session keeps the caches from run to run.
+class Layer {
+ public:
+  Layer(std::int64_t capacity, std::int64_t bits, runtime::Engine engine)
+      : capacity_(capacity), bits_(bits), session_(graph(), {engine, 1}) {
+    for (std::size_t i : {1, 2}) session_.bind(i, i);
+  }
+
+  /// Results of places [first, last) of x, after those before.
+  Tensor run(const Tensor &x, std::int64_t first, std::int64_t last) {
+    const Tensor now = x.slice(1, first, last, 1).to_contiguous();
+    const Tensor lengths = number(last - 1), all = number(last), empty(dtype(), cache_shape(capacity_));
+    if (empty.count() > 0) std::memset(empty.data(), 0, empty.nbytes());
+    const Tensor *inputs[] = {&now, first == 0 ? &empty : nullptr, first == 0 ? &empty : nullptr, &lengths, &all};
+    std::vector<Tensor> outputs(3);
+    Tensor y;
+    session_.run(inputs, outputs, [&](std::span<Tensor> made) {
+      y = made[0].clone();
+      assert_int_equal(made[1].dtype(), dtype());
+      assert_true(made[1].shape() == cache_shape(capacity_ > 0 ? capacity_ : last));
+    });
+    return y;
+  }
+
+ private:
+  qdtype dtype() const { return bits_ == 0 ? QTN_FLOAT32 : bits_ == 8 ? QTN_INT8 : QTN_UINT8; }
+  Shape cache_shape(std::int64_t places) const {
+    return {1, kKvHeads, places, bits_ == 4 ? kFeatures / 2 : kFeatures};
+  }
+
+  graph::Graph graph() const {
+    Attrs a = attrs({{"num_heads", kHeads}, {"kv_num_heads", kKvHeads}, {"local_window_size", kWindow}});
+    if (capacity_ > 0) a.set("sliding_window_cache", std::int64_t{1});
+    say_bits(a, bits_, false);
+    GraphBuilder b;
+    b.input("x", {1, -1, (kHeads + 2 * kKvHeads) * kFeatures});
+    for (const char *name : {"k", "v"}) b.input(name, cache_shape(capacity_ > 0 ? capacity_ : -1), dtype());
+    b.input("lengths", {1}, QTN_INT32).input("all", {1}, QTN_INT32);
+    b.constant("sink", floats({kHeads}, {0.5f, -1, 0, 2})).constant("scale", floats({1}, {bits_ == 8 ? 0.01f : 0.2f}));
+    std::vector<std::string> inputs{"x", "", "", "k", "v", "lengths", "all", "", "", "", "", "sink"};
+    if (bits_ != 0) inputs.insert(inputs.end(), {"scale", "scale"});
+    b.node("GroupQueryAttention", "node", inputs, {"y", "next_k", "next_v"}, a);
+    return b.build({"y", "next_k", "next_v"});
+  }
+
+  std::int64_t capacity_, bits_;
+  runtime::Session session_;
+};
+
+/// Caches say the same of a sequence in whatever steps it came, and however much of it they hold.
+void test_steps(void **) {
+  const Tensor x = random({1, kTokens, (kHeads + 2 * kKvHeads) * kFeatures}, -1, 1, 1);
+  for (const std::int64_t bits : {0, 4, 8}) {
+    const Tensor want = Layer(0, bits, runtime::Engine::reference).run(x, 0, kTokens);
+    for (const std::int64_t capacity : {std::int64_t{0}, kWindow, kWindow + 1, kWindow + 4, kTokens})
+      for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native})
+        for (const std::int64_t step : {1, 2, 9}) {
+          Layer layer(capacity, bits, engine);
+          for (std::int64_t first = 0; first < kTokens; first += step) {
+            const std::int64_t last = std::min(first + step, kTokens);
+            expect_equal(layer.run(x, first, last), want.slice(1, first, last, 1).to_contiguous(), 1e-6,
+                         cat(bits, " bits, capacity ", capacity, ", steps of ", step, " at ", first));
+          }
+        }
+  }
 }
 
 /// More scores than are kept at a time, and more queries and values than a tile has.
@@ -246,16 +360,28 @@ void test_golden_cases(void **) {
 
 /// What shows its scores stays as the operator defines it.
 void test_shown_scores(void **) {
-  GraphBuilder b;
-  b.input("q", {1, 2, 3, 4}).input("k", {1, 2, 5, 4}).input("v", {1, 2, 5, 4});
-  b.node("Attention", "node", {"q", "k", "v"}, {"y", "pk", "pv", "s"});
-  const graph::Graph g = b.build({"y", "s"});
   const Tensor q = random({1, 2, 3, 4}, -1, 1, 1), k = random({1, 2, 5, 4}, -1, 1, 2),
-               v = random({1, 2, 5, 4}, -1, 1, 3);
-  const Tensor *inputs[] = {&q, &k, &v};
+               v = random({1, 2, 5, 4}, -1, 1, 3), all = random({1, 5, 24}, -1, 1, 4),
+               bias = random({1, 1, 5, 5}, -1, 1, 5);
+  GraphBuilder b;
+  b.input("q", q.shape()).input("k", k.shape()).input("v", v.shape()).input("all", all.shape());
+  b.node("Attention", "node", {"q", "k", "v"}, {"y", "pk", "pv", "s"});
+  b.constant("last", number(4)).constant("total", number(5));
+  const Attrs heads = attrs({{"num_heads", std::int64_t{2}}, {"kv_num_heads", std::int64_t{2}}});
+  Attrs shows = heads, slides = heads;
+  shows.set("qk_output", std::int64_t{1});
+  slides.set("sliding_window_cache", std::int64_t{1}), slides.set("local_window_size", std::int64_t{2});
+  b.node("GroupQueryAttention", "shows", {"all", "", "", "", "", "last", "total"}, {"ys", "sk", "sv", "ss"}, shows);
+  // Columns of what is added are not those of a sliding cache.
+  b.constant("past", random({1, 2, 3, 4}, -1, 1, 6)).input("bias", bias.shape());
+  b.node("GroupQueryAttention", "slides", {"all", "", "", "past", "past", "last", "total", "", "", "", "bias"},
+         {"yw", "wk", "wv"}, slides);
+  const std::vector<std::string> made{"y", "s", "ys", "ss", "yw", "wk"};
+  const graph::Graph g = b.build(made);
+  const Tensor *inputs[] = {&q, &k, &v, &all, &bias};
   const std::vector<Tensor> want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs),
                             got = runtime::Session(g, {runtime::Engine::native, 1}).run(inputs);
-  for (std::size_t o = 0; o < 2; ++o) assert_true(equal_but_for_sums(got[o], want[o]));
+  for (std::size_t o = 0; o < made.size(); ++o) assert_true(equal_but_for_sums(got[o], want[o]));
 }
 
 }  // namespace
@@ -264,7 +390,8 @@ void test_shown_scores(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_attention),    cmocka_unit_test(qtn::test::test_multi_head),
-      cmocka_unit_test(qtn::test::test_grouped),      cmocka_unit_test(qtn::test::test_long),
+      cmocka_unit_test(qtn::test::test_grouped),      cmocka_unit_test(qtn::test::test_steps),
+      cmocka_unit_test(qtn::test::test_long),
       cmocka_unit_test(qtn::test::test_golden_cases), cmocka_unit_test(qtn::test::test_shown_scores)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
