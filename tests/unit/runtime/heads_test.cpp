@@ -244,6 +244,22 @@ void test_grouped(void **) {
   for (unsigned seed = 0; seed < 500; ++seed) check_grouped(seed);
 }
 
+/// Sinks have a place of their own behind rows of scores that fill lines of cache.
+void test_sinks_of_full_rows(void **) {
+  constexpr std::int64_t kKeys = 32;
+  for (const std::int64_t queries : {std::int64_t{1}, kKeys}) {
+    Case c(1);
+    c.floats({1, queries, 6 * 8}), c.absent(), c.absent();
+    for (int i = 0; i < 2; ++i) c.floats({1, 1, kKeys - queries, 8});
+    c.ints<std::int32_t>(QTN_INT32, {1}, kKeys - 1, kKeys - 1), c.ints<std::int32_t>(QTN_INT32, {1}, kKeys, kKeys);
+    for (int i = 0; i < 4; ++i) c.absent();
+    c.floats({4}, 2, 3);
+    Attrs a = attrs({{"num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{1}}});
+    a.set("causal", std::int64_t{0});
+    c.check("GroupQueryAttention", a, 3, cat("sinks, queries ", queries));
+  }
+}
+
 Tensor number(std::int64_t value) {
   const auto narrow = static_cast<std::int32_t>(value);
   return Tensor::from<std::int32_t>(QTN_INT32, {1}, std::span(&narrow, 1));
@@ -390,8 +406,8 @@ void test_shown_scores(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_attention),    cmocka_unit_test(qtn::test::test_multi_head),
-      cmocka_unit_test(qtn::test::test_grouped),      cmocka_unit_test(qtn::test::test_steps),
-      cmocka_unit_test(qtn::test::test_long),
+      cmocka_unit_test(qtn::test::test_grouped),      cmocka_unit_test(qtn::test::test_sinks_of_full_rows),
+      cmocka_unit_test(qtn::test::test_steps),        cmocka_unit_test(qtn::test::test_long),
       cmocka_unit_test(qtn::test::test_golden_cases), cmocka_unit_test(qtn::test::test_shown_scores)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
