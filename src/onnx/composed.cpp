@@ -173,6 +173,17 @@ Attrs attrs_of(const NodeProto &node, const DataFolder &folder) {
 
 }  // namespace
 
+Attrs with(const char *name, Attr value) {
+  Attrs attrs;
+  attrs.set(name, std::move(value));
+  return attrs;
+}
+
+Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
+  for (const char *name : names) attrs.erase(name);
+  return attrs;
+}
+
 Attrs Composing::attrs() const { return attrs_of(node_, folder_); }
 
 const GraphProto *Composing::graph(const char *name) const {
@@ -265,6 +276,39 @@ Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names out
   nodes_.push_back(std::move(node));
   return outputs;
 }
+
+std::string Composing::one(const char *op, Names inputs, const Attrs &attrs, std::string output) {
+  return add(op, std::move(inputs), attrs, Names(1, std::move(output)))[0];
+}
+
+std::string Composing::one(const char *op, std::initializer_list<std::string_view> inputs) {
+  return one(op, Names(inputs.begin(), inputs.end()));
+}
+
+std::string Composing::one(const char *op, std::initializer_list<std::string_view> inputs, const std::string &output) {
+  return one(op, Names(inputs.begin(), inputs.end()), {}, output);
+}
+
+std::string Composing::one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs) {
+  return one(op, Names(inputs.begin(), inputs.end()), attrs);
+}
+
+std::string Composing::one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs,
+                           std::string output) {
+  return one(op, Names(inputs.begin(), inputs.end()), attrs, std::move(output));
+}
+
+std::string Composing::make_ints(std::initializer_list<std::int64_t> values) {
+  return make(Tensor::from_ints(std::vector<std::int64_t>(values)));
+}
+
+std::string Composing::make_ints(const std::vector<std::int64_t> &values) { return make(Tensor::from_ints(values)); }
+
+std::string Composing::make_int(std::int64_t value, std::string output) {
+  return make(Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(&value, 1)), std::move(output));
+}
+
+std::string Composing::make(Tensor value) { return make(std::move(value), ""); }
 
 std::string Composing::make(Tensor value, std::string output) {
   const std::string name = one("Constant", {}, with("value", std::move(value)), std::move(output));

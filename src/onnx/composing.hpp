@@ -75,18 +75,18 @@ class Composing {
 
   /// A new node; names of its outputs are made up where `outputs` has none.
   Names add(const char *op, Names inputs, const Attrs &attrs, Names outputs, const char *domain = "");
-  std::string one(const char *op, Names inputs, const Attrs &attrs = {}, std::string output = "") {
-    return add(op, std::move(inputs), attrs, Names(1, std::move(output)))[0];
-  }
-  std::string one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs = {},
-                  std::string output = "") {
-    return one(op, Names(inputs.begin(), inputs.end()), attrs, std::move(output));
-  }
-  std::string make(Tensor value, std::string output = "");
-  std::string make_ints(const std::vector<std::int64_t> &values) { return make(Tensor::from_ints(values)); }
-  std::string make_int(std::int64_t value, std::string output = "") {
-    return make(Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(&value, 1)), std::move(output));
-  }
+  std::string one(const char *op, Names inputs, const Attrs &attrs = {}, std::string output = "");
+  // Each form is a function of its own: what a call leaves out costs it nothing.
+  std::string one(const char *op, std::initializer_list<std::string_view> inputs);
+  std::string one(const char *op, std::initializer_list<std::string_view> inputs, const std::string &output);
+  std::string one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs);
+  std::string one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs,
+                  std::string output);
+  std::string make(Tensor value);
+  std::string make(Tensor value, std::string output);
+  std::string make_ints(std::initializer_list<std::int64_t> values);
+  std::string make_ints(const std::vector<std::int64_t> &values);
+  std::string make_int(std::int64_t value, std::string output = "");
   std::string make_bool(bool value, std::string output);
 
   /// A number of the type of a value.
@@ -119,19 +119,16 @@ class Composing {
 };
 
 /// Attributes by name and value, one after the other.
+Attrs with(const char *name, Attr value);
 template <class... More>
 Attrs with(const char *name, Attr value, More &&...more) {
-  Attrs attrs;
-  if constexpr (sizeof...(more) > 0) attrs = with(std::forward<More>(more)...);
+  Attrs attrs = with(std::forward<More>(more)...);
   attrs.set(name, std::move(value));
   return attrs;
 }
 
 /// The attributes but these.
-inline Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
-  for (const char *name : names) attrs.erase(name);
-  return attrs;
-}
+Attrs without(Attrs attrs, std::initializer_list<const char *> names);
 
 /// x [n, ..., channels] as [n, channels, ...], and the other way round.
 std::string channels_first(Composing &c, const std::string &x, std::size_t rank);
