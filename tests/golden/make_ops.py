@@ -21,6 +21,7 @@ import onnx.reference
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+import cases_experts
 import cases_nn
 import cases_rnn
 import cases_sequence
@@ -40,7 +41,7 @@ MICROSOFT = {
     "QuickGelu",
     "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulNBits", "QGemm", "QLinearAdd", "QLinearAveragePool",
     "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax",
-    "GroupQueryAttention", "Inverse", "MultiHeadAttention",
+    "GroupQueryAttention", "Inverse", "MoE", "MultiHeadAttention", "QMoE",
 }  # fmt: skip
 OPTIMIZERS = {"Adagrad", "Adam", "Momentum"}
 # Rows of a are uint8 as DynamicQuantizeLinear has it, columns of b int8 around 0, floats multiplied by the inverse of their scale.
@@ -1634,7 +1635,7 @@ GROUPS = (
     linear_quantization, integer_products, requantized_products, quantized_arithmetic, convolution, transposed_convolution,
     products, normalization, activations, rounding, choosing, powers, arithmetic, pooling, reduction, joining, shaping,
     indexing, casting, resizing, sources, *cases_tensor.groups(case), *cases_nn.groups(case), *cases_rnn.groups(case),
-    *cases_sequence.groups(case),
+    *cases_sequence.groups(case), *cases_experts.groups(case),
 )  # fmt: skip
 GROUPS += (
     trigonometry, bits, remainders, variadic, hardmax, norms, cumulative_products, determinants, contractions, best, losses,

@@ -26,6 +26,11 @@ void require_number(const char *op, const char *name, const Tensor &t) {
                  QTN_UINT64});
 }
 
+void require_shape(const char *op, const char *name, const Tensor &t, const Shape &expected) {
+  if (!(t.shape() == expected))
+    fail(QTN_ESHAPE, op, ": ", name, " is ", to_string(t.shape()), ", not ", to_string(expected));
+}
+
 void require_same_dtype(const char *op, const Tensor &a, const Tensor &b) {
   if (a.dtype() != b.dtype())
     fail(QTN_EDTYPE, op, ": inputs are ", dtype_name(a.dtype()), " and ", dtype_name(b.dtype()), ", not of one type");

@@ -26,6 +26,8 @@ void require_real(const char *op, const char *name, const Tensor *t);
 /// Any stored number, bool excluded.
 void require_number(const char *op, const char *name, const Tensor &t);
 
+void require_shape(const char *op, const char *name, const Tensor &t, const Shape &expected);
+
 void require_same_dtype(const char *op, const Tensor &a, const Tensor &b);
 
 /// An input that shapes depend on. Throws NotKnown where it is not a constant.
