@@ -23,7 +23,7 @@ const ComposedRule *rule_of(const NodeProto &node, std::int64_t opset) {
   const std::string_view domain = domain_of(node);
   if (node.opset) opset = node.opset;
   for (const auto *rules : {&kSequenceRules, &kLoopRules, &kFusedRules, &kOptimizedRules, &kAttentionRules,
-                            &kRecurrentRules, &kOldestRules, &kExperimentalRules})
+                            &kRecurrentRules, &kOldestRules, &kExperimentalRules, &kHybridRules})
     for (const ComposedRule &rule : *rules)
       if (opset < rule.before && node.op == rule.op && domain == rule.domain) return &rule;
   return nullptr;

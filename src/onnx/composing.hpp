@@ -152,6 +152,6 @@ struct ComposedRule {
 };
 
 extern const std::vector<ComposedRule> kSequenceRules, kLoopRules, kFusedRules, kOptimizedRules, kAttentionRules,
-    kRecurrentRules, kOldestRules, kExperimentalRules;
+    kRecurrentRules, kOldestRules, kExperimentalRules, kHybridRules;
 
 }  // namespace qtn::onnx

@@ -152,9 +152,18 @@ void drop_new_attributes(Node &node, int opset) {
   }
 }
 
+/// Whether a file has the operator of ONNX's name that ONNX Runtime had before, in more forms.
+bool is_of_microsoft(const Node &node, int opset) {
+  constexpr int kSince = 27;
+  if (node.op == &ops::kLinearAttention)
+    return opset < kSince || node.attrs.get_int("q_num_heads", 0) < node.attrs.get_int("kv_num_heads", 0);
+  return node.op == &ops::kCausalConvWithState && (opset < kSince || node.attrs.get_int("dilation", 1) != 1);
+}
+
 void check_new_forms(const Node &node, int opset) {
   const ops::Custom *custom = ops::as_custom(*node.op);
   if (custom && !*node.op->domain && opset < custom->since_version) refuse(node, opset, "such operator");
+  if (is_of_microsoft(node, opset)) return;
   for (const NewForm &rule : kNewForms) {
     if (opset >= rule.since || std::string_view(node.op->name) != rule.op) continue;
     if (rule.input == 0) refuse(node, opset, "such operator");
@@ -239,6 +248,10 @@ qdtype wider(qdtype dtype) {
 }
 
 }  // namespace
+
+const char *domain_at(const Node &node, int opset) {
+  return is_of_microsoft(node, opset) ? ops::kMicrosoft : node.op->domain;
+}
 
 void widen_constants(graph::Graph &g, int opset) {
   for (graph::Value &value : g.values) {

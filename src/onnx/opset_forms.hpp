@@ -23,6 +23,9 @@ void write_out_formulas(graph::Graph &g, int opset);
 /// Quantized constants of 2 or 4 bits as the same integers in the narrowest type that DequantizeLinear of `opset` has.
 void widen_constants(graph::Graph &g, int opset);
 
+/// The domain that a file of `opset` has the operator of the node in.
+const char *domain_at(const graph::Node &node, int opset);
+
 /// Rewrites the nodes of a graph that export_qdq() made to the form of `opset`. Throws QTN_EUNSUPPORTED naming the node
 /// where that opset cannot say it.
 void to_opset(graph::Graph &g, int opset);

@@ -125,7 +125,7 @@ class Writer {
     std::map<std::string, std::int64_t> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
       const ops::Custom *custom = ops::as_custom(*node.op);
-      if (const char *domain = node.op->domain; *domain) {
+      if (const char *domain = domain_at(node, opset_); *domain) {
         std::int64_t &version = domains[domain];
         version = std::max(version, custom ? version_of(domain, *custom) : 1);
       }
@@ -237,7 +237,7 @@ class Writer {
     message.add_string(field::node::name, node.name);
     const ops::Custom *custom = ops::as_custom(*node.op);
     message.add_string(field::node::op_type, custom ? custom->type : node.op->name);
-    if (const char *domain = node.op->domain; *domain) message.add_string(field::node::domain, domain);
+    if (const char *domain = domain_at(node, opset_); *domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
       if (custom || !ops::is_own_attr(name))
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);

@@ -55,7 +55,7 @@ def model(name, nodes, inputs, constants, outputs, opset=18, told=(), by=None, s
                               sparse_initializer=sparse)  # fmt: skip
     domains = {n.domain for n in nodes} - {""}
     opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 3 if d == ML else 1) for d in sorted(domains))]
-    second = {n: -v if v.dtype == np.float32 else v for n, v in inputs.items()}
+    second = {n: np.negative(v, out=v.copy()) if v.dtype == np.float32 else v for n, v in inputs.items()}
     MODELS[name] = (helper.make_model(graph, opset_imports=opsets, ir_version=10), [inputs, second], domains)
     if by:
         BY_NUMPY[name] = lambda feeds: by(**feeds, **constants)
@@ -378,6 +378,68 @@ def optimized():
           {"x": x}, {"w": w, "b": noise("bias", 3), "z": z}, ["y"], by=by)
 
 
+def hybrid():
+    """What decoders have beside attention."""
+    op, x, w = "CausalConvWithState", noise("places", 2, 4, 6), noise("taps", 4, 1, 3)
+    for name, feeds, constants, attributes in (
+        ("plain", {"x": x}, {"w": w}, {"ndim": 1, "state_window": 0}),
+        ("all", {"x": x, "p": noise("past", 2, 4, 2)}, {"w": w, "b": noise("bias", 4)}, {"activation": "silu"}),
+        ("dilated", {"x": x, "p": noise("past", 2, 4, 4)}, {"w": w}, {"dilation": 2}),
+        ("channels_last", {"x": noise("last", 2, 5, 4), "p": noise("past", 2, 2, 4)}, {"w": w, "b": noise("bias", 4)},
+         {"channels_last": 1, "activation": "swish"}),
+        ("channels_in_parts", {"x": noise("parts", 2, 5, 2, 2), "p": noise("past", 2, 4, 2, 2)}, {"w": w},
+         {"channels_last": 1, "dilation": 2}),
+        ("one_tap_in_parts", {"x": noise("parts", 2, 5, 2, 2)}, {"w": noise("tap", 4, 1, 1)}, {"channels_last": 1}),
+    ):
+        names = ",".join(n if n in feeds | constants else "" for n in "xwbp").rstrip(",")
+        model(f"causal_conv_{name}", [node(op, names, "y,s", MICROSOFT, **attributes)], feeds, constants, ["y", "s"])
+
+    for rule in ("linear", "gated", "delta", "gated_delta"):
+        for q_heads, kv_heads, key_heads in ((4, 2, 2), (2, 4, 2), (2, 4, 4), (2, 2, 1)):
+            feeds = {"q": noise("q", 1, 3, q_heads * 3), "k": noise("k", 1, 3, key_heads * 3), "v": noise("v", 1, 3, kv_heads * 2)}
+            if rule.startswith("gated"):
+                feeds["d"] = -np.abs(noise("d", 1, 3, kv_heads * (3 if rule == "gated" else 1)))
+            if rule.endswith("delta"):
+                feeds["b"] = np.abs(noise("b", 1, 3, kv_heads if rule == "delta" else 1))
+            if key_heads == kv_heads:
+                feeds["p"] = noise("p", 1, kv_heads, 3, 2)
+            names = ",".join(n if n in feeds else "" for n in "qkvpdb").rstrip(",")
+            attributes = {"q_num_heads": q_heads, "kv_num_heads": kv_heads, "update_rule": rule}
+            title = f"linear_attention_{rule}_{q_heads}_{kv_heads}_{key_heads}"
+            model(title, [node("LinearAttention", names, "y,s", MICROSOFT, **attributes)], feeds, {}, ["y", "s"])
+
+    a, heads = noise("a", 2, 3, 4, scale=4), {"t": noise("t", 4), "s": noise("s", 4)}
+    model("linear_attention_gate", [node("LinearAttentionGate", "a,t,s,b", "y,z", MICROSOFT)], {"a": a, "b": noise("b", 2, 3, 4)},
+          heads, ["y", "z"])
+    model("linear_attention_gate_alone", [node("LinearAttentionGate", "a,t,s", "y", MICROSOFT)], {"a": a}, heads, ["y"])
+    x, gate = noise("x", 2, 3, 8), noise("gate", 2, 3, 8)
+    for activation, width in (("silu", 4), ("swish", 8), ("sigmoid", 2)):
+        model(f"gated_rms_norm_{activation}", [node("GatedRMSNorm", "x,s,g", "y", MICROSOFT, activation=activation, epsilon=1e-2)],
+              {"x": x, "g": gate}, {"s": noise("scale", width)}, ["y"])
+    model("gated_rms_norm", [node("GatedRMSNorm", "x,s,g", "y", MICROSOFT)], {"x": x * np.float32(0.01), "g": gate, "s": noise("scale", 4)}, {}, ["y"])
+    model("gated_add", [node("GatedAdd", "x,y,g", "z", MICROSOFT)], {"x": x, "y": gate, "g": noise("rows", 2, 3, 1)}, {}, ["z"])
+    for name, feeds, attributes in (("plain", {}, {}), ("alpha", {}, {"alpha": 1.5}), ("scale", {"s": np.asarray([-0.7], np.float32).reshape(())}, {"alpha": 3.0})):
+        model(f"scaled_silu_{name}", [node("ScaledSiLU", ",".join(["x", *feeds]), "y", MICROSOFT, **attributes)], {"x": x} | feeds, {}, ["y"])
+    for name, shape, scale, attributes in (
+        ("plain", (2, 3, 4), None, {}), ("features", (2, 3, 4), (4,), {"epsilon": 0.1}), ("list", (2, 3, 4), (12,), {}),
+        ("flattened", (2, 12), None, {"num_branches": 3}), ("flattened_matrix", (2, 12), (3, 4), {"num_branches": 3}),
+    ):  # fmt: skip
+        constants = {} if scale is None else {"s": noise("scale", *scale)}
+        model(f"branchwise_rms_norm_{name}", [node("BranchwiseRMSNorm", ",".join(["x", *constants]), "y", MICROSOFT, **attributes)],
+              {"x": noise("branches", *shape)}, constants, ["y"])
+
+    ids = np.random.default_rng(3).integers(0, 7, (3, 2, 4)).astype(np.int64)
+    for name, shape, section, attributes in (
+        ("sections", (2, 4, 24), [2, 1, 3], {"num_heads": 2}),
+        ("interleaved_sections", (2, 4, 24), [2, 3, 1], {"num_heads": 2, "mrope_layout": 1}),
+        ("heads", (2, 2, 4, 12), [3, 2, 1], {"mrope_layout": 1, "interleaved": 1}),
+        ("part", (2, 4, 24), [1, 1, 2], {"num_heads": 2, "rotary_embedding_dim": 8, "scale": 0.5, "is_packed_batching": 1}),
+    ):
+        caches = {"c": noise("cosines", 7, sum(section)), "s": noise("sines", 7, sum(section))}
+        model(f"rotary_streams_{name}", [node("MRotaryEmbedding", "x,i,c,s", "y", MICROSOFT, mrope_section=section, **attributes)],
+              {"x": noise("x", *shape), "i": ids}, caches, ["y"])
+
+
 def outputs_of(name, proto, domains, feeds):
     if name in BY_NUMPY:
         return BY_NUMPY[name](feeds)
@@ -454,7 +516,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized, sparse_constants, grown_sequences, residuals, moved_constants):
+                  products_of_integers, optimized, sparse_constants, grown_sequences, residuals, moved_constants, hybrid):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CausalConvWithState of opset 27: each channel convolved with what came before, of which the end is kept.
+// CausalConvWithState of opset 27: each channel convolved with what came before, of which the end is kept. As that of
+// ONNX Runtime, it also takes taps that lie `dilation` places apart.
 #include <cmath>
 
 #include "base/size.hpp"
@@ -9,7 +10,7 @@
 namespace qtn::ops {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"activation", AttrSpec::kString}};
+constexpr AttrSpec kAttrs[] = {{"activation", AttrSpec::kString}, {"dilation", AttrSpec::kInt}};
 constexpr const char *kName = "CausalConvWithState";
 
 bool has_activation(const Call &call) {
@@ -17,6 +18,13 @@ bool has_activation(const Call &call) {
   if (name != "none" && name != "silu" && name != "swish")
     fail(QTN_EINVAL, kName, ": activation is \"", name, "\", not \"none\", \"silu\" or \"swish\"");
   return name != "none";
+}
+
+/// How many places the state holds.
+std::int64_t places_before(const Call &call) {
+  const std::int64_t dilation = call.attrs.get_int("dilation", 1);
+  if (dilation < 1) fail(QTN_EINVAL, kName, ": dilation is ", dilation);
+  return mul_dims(kName, call.in(1)->dim(2) - 1, dilation);
 }
 
 Types infer(const Call &call) {
@@ -29,10 +37,10 @@ Types infer(const Call &call) {
          to_string(x.shape()));
   if (const Tensor *bias = call.in(2); bias && !(bias->shape() == Shape{x.dim(1)}))
     fail(QTN_ESHAPE, kName, ": bias is ", to_string(bias->shape()), " for ", x.dim(1), " channels");
-  const Shape state{x.dim(0), x.dim(1), w.dim(2) - 1};
+  const Shape state{x.dim(0), x.dim(1), places_before(call)};
   if (call.in(3) && !(call.in(3)->shape() == state))
     fail(QTN_ESHAPE, kName, ": past_state is ", to_string(call.in(3)->shape()), ", not ", to_string(state));
-  add_dims(kName, x.dim(2), w.dim(2));
+  add_dims(kName, x.dim(2), state.back());
   Types types{{x.dtype(), x.shape()}, {x.dtype(), state}};
   types.resize(call.output_count);
   return types;
@@ -40,7 +48,8 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &w = *call.in(1);
-  const std::int64_t channels = x.dim(1), length = x.dim(2), taps = w.dim(2), before = taps - 1;
+  const std::int64_t channels = x.dim(1), length = x.dim(2), taps = w.dim(2), before = places_before(call),
+                     dilation = call.attrs.get_int("dilation", 1);
   const float *past = call.in(3) ? call.in(3)->as<const float>() : nullptr,
               *bias = call.in(2) ? call.in(2)->as<const float>() : nullptr;
   float *y = outputs[0].has_data() ? outputs[0].as<float>() : nullptr;
@@ -54,7 +63,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     const float *tap = w.as<const float>() + row % channels * taps;
     for (std::int64_t t = 0; y && t < length; ++t) {
       float sum = bias ? bias[row % channels] : 0;
-      for (std::int64_t k = 0; k < taps; ++k) sum += tap[k] * line[t + k];
+      for (std::int64_t k = 0; k < taps; ++k) sum += tap[k] * line[t + k * dilation];
       y[row * length + t] = active ? sum / (1 + std::exp(-sum)) : sum;
     }
     if (kept) std::copy_n(line + length, before, kept + row * before);

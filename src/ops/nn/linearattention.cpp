@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LinearAttention of opset 27: a matrix of each head, to which every place adds the product of its key and value.
+// LinearAttention of opset 27: a matrix of each head, to which every place adds the product of its key and value. As
+// that of ONNX Runtime, it also takes fewer heads of queries and keys than of values, which then share them.
 #include <cmath>
 
 #include "base/size.hpp"
@@ -25,8 +26,9 @@ struct Form {
     if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta")
       fail(QTN_EINVAL, kName, ": update_rule is \"", rule,
            "\", not \"linear\", \"gated\", \"delta\" or \"gated_delta\"");
-    if (q_heads < 1 || kv_heads < 1 || q_heads % kv_heads != 0)
-      fail(QTN_EINVAL, kName, ": q_num_heads is ", q_heads, ", which is no multiple of kv_num_heads, ", kv_heads);
+    if (q_heads < 1 || kv_heads < 1 || std::max(q_heads, kv_heads) % std::min(q_heads, kv_heads) != 0)
+      fail(QTN_EINVAL, kName, ": q_num_heads is ", q_heads, " and kv_num_heads ", kv_heads,
+           ", of which neither is a multiple of the other");
     for (const std::size_t i : {0, 1, 2})
       if (call.in(i)->rank() != 3)
         fail(QTN_ESHAPE, kName, ": query, key and value must have 3 axes, one is ", to_string(call.in(i)->shape()));
@@ -35,20 +37,18 @@ struct Form {
            " and value ", to_string(call.in(2)->shape()));
     batches = call.in(0)->dim(0), places = call.in(0)->dim(1);
     d_k = call.in(0)->dim(2) / q_heads, d_v = call.in(2)->dim(2) / kv_heads;
+    const std::int64_t fewer = call.in(1)->dim(2) / d_k;
+    key_heads = fewer > 0 && kv_heads % fewer == 0 ? fewer : kv_heads;
   }
 
   bool gated() const { return rule.starts_with("gated"); }
   bool corrected() const { return rule.ends_with("delta"); }
+  std::int64_t y_heads() const { return std::max(q_heads, kv_heads); }
   Shape state() const { return {batches, kv_heads, d_k, d_v}; }
 
-  std::int64_t q_heads, kv_heads, batches, places, d_k, d_v;
+  std::int64_t q_heads, kv_heads, key_heads, batches, places, d_k, d_v;
   std::string rule;
 };
-
-void check_shape(const char *name, const Tensor &t, const Shape &expected) {
-  if (!(t.shape() == expected))
-    fail(QTN_ESHAPE, kName, ": ", name, " is ", to_string(t.shape()), ", not ", to_string(expected));
-}
 
 void check_rate(const char *name, const Tensor *t, bool wanted, const Form &f, std::int64_t one, std::int64_t other) {
   if ((t != nullptr) != wanted)
@@ -63,14 +63,14 @@ Types infer(const Call &call) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (call.in(i)) require_dtype(kName, "each input", *call.in(i), {QTN_FLOAT32, QTN_FLOAT16, QTN_BFLOAT16});
   const Form f(call);
-  check_shape("query", *call.in(0), {f.batches, f.places, mul_dims(kName, f.q_heads, f.d_k)});
-  check_shape("key", *call.in(1), {f.batches, f.places, mul_dims(kName, f.kv_heads, f.d_k)});
-  check_shape("value", *call.in(2), {f.batches, f.places, mul_dims(kName, f.kv_heads, f.d_v)});
-  if (call.in(3)) check_shape("past_state", *call.in(3), f.state());
+  require_shape(kName, "query", *call.in(0), {f.batches, f.places, mul_dims(kName, f.q_heads, f.d_k)});
+  require_shape(kName, "key", *call.in(1), {f.batches, f.places, mul_dims(kName, f.key_heads, f.d_k)});
+  require_shape(kName, "value", *call.in(2), {f.batches, f.places, mul_dims(kName, f.kv_heads, f.d_v)});
+  if (call.in(3)) require_shape(kName, "past_state", *call.in(3), f.state());
   check_rate("decay", call.in(4), f.gated(), f, f.kv_heads, f.kv_heads * f.d_k);
   check_rate("beta", call.in(5), f.corrected(), f, f.kv_heads, 1);
   const qdtype dtype = call.in(0)->dtype();
-  Types types{{dtype, {f.batches, f.places, mul_dims(kName, f.q_heads, f.d_v)}},
+  Types types{{dtype, {f.batches, f.places, mul_dims(kName, f.y_heads(), f.d_v)}},
               {call.in(3) ? call.in(3)->dtype() : dtype, f.state()}};
   types.resize(call.output_count);
   return types;
@@ -86,7 +86,8 @@ class Head {
   void run(std::int64_t batch, std::int64_t head, float *state, float *added) const {
     for (std::int64_t t = 0; t < f_.places; ++t) {
       const std::int64_t place = batch * f_.places + t;
-      const float *k = in_[1].as<const float>() + (place * f_.kv_heads + head) * f_.d_k,
+      const std::int64_t shared = head / (f_.kv_heads / f_.key_heads);
+      const float *k = in_[1].as<const float>() + (place * f_.key_heads + shared) * f_.d_k,
                   *v = in_[2].as<const float>() + (place * f_.kv_heads + head) * f_.d_v;
       if (f_.gated()) decay(place, head, state);
       std::copy_n(v, f_.d_v, added);
@@ -118,10 +119,11 @@ class Head {
   }
 
   void read(std::int64_t place, std::int64_t head, const float *state) const {
-    const std::int64_t group = f_.q_heads / f_.kv_heads;
+    const std::int64_t group = f_.y_heads() / f_.kv_heads;
     for (std::int64_t h = head * group; h < (head + 1) * group; ++h) {
-      const float *q = in_[0].as<const float>() + (place * f_.q_heads + h) * f_.d_k;
-      float *y = y_.as<float>() + (place * f_.q_heads + h) * f_.d_v;
+      const std::int64_t shared = h / (f_.y_heads() / f_.q_heads);
+      const float *q = in_[0].as<const float>() + (place * f_.q_heads + shared) * f_.d_k;
+      float *y = y_.as<float>() + (place * f_.y_heads() + h) * f_.d_v;
       std::fill_n(y, f_.d_v, 0.0f);
       for (std::int64_t i = 0; i < f_.d_k; ++i)
         for (std::int64_t j = 0; j < f_.d_v; ++j) y[j] += q[i] * state[i * f_.d_v + j];
@@ -142,7 +144,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     if (call.in(i)) in[i] = to_plain(*call.in(i));
   const double given = call.attrs.get_float("scale", 0);
   const auto scale = static_cast<float>(given == 0 ? 1 / std::sqrt(static_cast<double>(f.d_k)) : given);
-  const Tensor y(QTN_FLOAT32, {f.batches, f.places, f.q_heads * f.d_v});
+  const Tensor y(QTN_FLOAT32, {f.batches, f.places, f.y_heads() * f.d_v});
   const Tensor states(QTN_FLOAT32, f.state());
   if (call.in(3))
     copy_elements(states, in[3]);

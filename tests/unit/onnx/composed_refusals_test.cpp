@@ -324,6 +324,21 @@ void recurrent_layers_of_integers(void **) {
   expect_bad("the zero point of W is int8", 3, raw_tensor<std::int8_t>("z", QTN_INT8, {1}, {0}));
 }
 
+void decoders(void **) {
+  const auto expect_bad = [](const char *op, const std::string &text, const std::vector<std::string> &attributes) {
+    expect_refused(cat("node \"n\" (", op, "): ", text),
+                   of_images({op, {"x", "x", "x", "x"}, {"y"}, "n", "com.microsoft", attributes}));
+  };
+  for (const char *op : {"LinearAttention", "CausalConvWithState"})
+    expect_bad(op, "state_window is 2, not 0", {int_attribute("state_window", 2)});
+  expect_bad("CausalConvWithState", "ndim is 2, not 1", {int_attribute("ndim", 2)});
+  expect_bad("BranchwiseRMSNorm", "num_branches is -1", {int_attribute("num_branches", -1)});
+  expect_bad("MRotaryEmbedding", "mrope_section has 2 numbers, not 3", {ints_attribute("mrope_section", {1, 2})});
+  for (const std::int64_t wrong : {std::int64_t{-1}, kLargest})
+    expect_bad("MRotaryEmbedding", cat("mrope_section holds ", wrong),
+               {ints_attribute("mrope_section", {1, wrong, 2})});
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -345,6 +360,7 @@ int main() {
                               cmocka_unit_test(cropped_images),
                               cmocka_unit_test(rows_of_coded_tables),
                               cmocka_unit_test(columns_of_what_is_not_known),
-                              cmocka_unit_test(recurrent_layers_of_integers)};
+                              cmocka_unit_test(recurrent_layers_of_integers),
+                              cmocka_unit_test(decoders)};
   return cmocka_run_group_tests_name("onnx/composed_refusals", tests, nullptr, nullptr);
 }

@@ -26,8 +26,8 @@ void linear_attention(void **) {
   const Tensor x = meta({1, 3, 4}), none = meta({1, 3, 0}), rate = meta({1, 3, 3}), flat = meta({3, 4});
   const char *op = "LinearAttention";
   refuse(QTN_EINVAL, "LinearAttention: update_rule is \"sum\"", op, heads("sum", 2, 2), {&x, &x, &x});
-  refuse(QTN_EINVAL, "LinearAttention: q_num_heads is 3, which is no multiple of kv_num_heads, 2", op,
-         heads("linear", 3, 2), {&x, &x, &x});
+  refuse(QTN_EINVAL, "LinearAttention: q_num_heads is 3 and kv_num_heads 2, of which neither is a multiple of the other",
+         op, heads("linear", 3, 2), {&x, &x, &x});
   refuse(QTN_EINVAL, "LinearAttention: update_rule \"gated\" needs the input decay", op, heads("gated", 2, 2),
          {&x, &x, &x});
   refuse(QTN_EINVAL, "LinearAttention: update_rule \"linear\" takes no input beta", op, heads("linear", 2, 2),
@@ -46,6 +46,8 @@ void causal_convolution(void **) {
   refuse(QTN_EINVAL, "CausalConvWithState: activation is \"relu\"", op, attrs({{"activation", std::string("relu")}}),
          {&x, &w});
   refuse(QTN_ESHAPE, "CausalConvWithState: weight is 3x1x3, not [2, 1, k] for input 1x2x5", op, attrs(), {&x, &wrong});
+  refuse(QTN_EINVAL, "CausalConvWithState: dilation is 0", op, attrs({{"dilation", std::int64_t{0}}}), {&x, &w});
+  refuse(QTN_ESHAPE, "CausalConvWithState: ", op, attrs({{"dilation", kHuge}}), {&x, &w});
   refuse(QTN_ESHAPE, "CausalConvWithState: weight is 2x1x0", op, attrs(), {&x, &none});
   refuse(QTN_ESHAPE, "CausalConvWithState: bias is 1x2x5 for 2 channels", op, attrs(), {&x, &w, &x});
   refuse(QTN_ESHAPE, "CausalConvWithState: past_state is 1x2x5, not 1x2x2", op, attrs(), {&x, &w, nullptr, &x});
