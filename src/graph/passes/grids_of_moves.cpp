@@ -22,7 +22,8 @@ QuantizerPtr grid_of_results(const Graph &g, const Node &node) {
 
 /// The one grid of all that a node moves, where it puts nothing else between; nullptr where there is none.
 QuantizerPtr grid_of_moved(const Graph &g, const Node &node) {
-  if (!ops::moves(*node.op, node.attrs) || node.clamp || node.op->fill != ops::kVariadic) return nullptr;
+  const bool puts_between = node.op->fill != ops::kVariadic || node.attrs.get_float("extrapolation_value", 0) != 0;
+  if (!ops::moves(*node.op, node.attrs) || node.clamp || puts_between) return nullptr;
   QuantizerPtr grid;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || !node.op->moved.holds(i)) continue;

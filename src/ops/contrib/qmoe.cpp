@@ -70,6 +70,7 @@ struct Codes {
 
   void check(std::size_t layer) const {
     const std::string of_scales = of_layer(layer, "scales"), of_zeros = of_layer(layer, "zero_points");
+    if (!scales) fail(QTN_EINVAL, kName, ": ", of_scales, " are absent");
     require_dtype(kName, of_layer(layer, "experts_weights").c_str(), codes, {QTN_UINT8});
     require_float(kName, of_scales.c_str(), scales);
     require_shape(kName, of_scales.c_str(), *scales, by_block ? Shape{experts, rows, blocks} : Shape{experts, rows});

@@ -103,12 +103,6 @@ std::string nearest_mode(const Attrs &attrs) { return attrs.get_string("nearest_
 
 bool is_nearest(const Attrs &attrs) { return attrs.get_string("mode", "nearest") == "nearest"; }
 
-/// A number of the attributes need not lie on the grid of what is moved.
-bool chooses(const Attrs &attrs) {
-  return is_nearest(attrs) &&
-         (coordinate_mode(attrs) != "tf_crop_and_resize" || attrs.get_float("extrapolation_value", 0) == 0);
-}
-
 Types infer(const Call &call) {
   const Attrs &attrs = call.attrs;
   one_of("mode", attrs.get_string("mode", "nearest"), {"nearest", "linear", "cubic"});
@@ -405,7 +399,7 @@ const OpDef kResize{.name = "Resize",
                     .infer = infer,
                     .run = run,
                     .prepare = prepare<Resizing>,
-                    .moves = chooses,
+                    .moves = is_nearest,
                     .backward = backward,
                     .shapes_from = {2, 2},
                     .upgrade = upgrade};

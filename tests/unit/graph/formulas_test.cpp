@@ -273,7 +273,7 @@ void test_open_lengths(void **) {
 void test_lengths_behind_moves(void **) {
   for (const bool joined : {false, true}) {
     GraphBuilder b;
-    b.input("x", {-1, -1, -1}).constant("w", GraphBuilder::ramp({8, 40})).node("MatMul", "product", {"x", "w"}, {"p"});
+    b.input("x", {-1, -1, 8}).constant("w", GraphBuilder::ramp({8, 40})).node("MatMul", "product", {"x", "w"}, {"p"});
     b.constant("rows", Tensor::from_ints(Ints{0, -1, 40}));
     if (joined)
       b.node("Concat", "join", {"p", "p"}, {"c"}, attrs({{"axis", std::int64_t{1}}}));

@@ -174,6 +174,7 @@ void refusals(void **) {
          with("quant_type", std::string("fp4")), coded);
   refuse(QTN_EINVAL, "QMoE: block_size is 16 for rows of 4 weights", op, with("block_size", std::int64_t{16}), coded);
   refuse(QTN_ESHAPE, "QMoE: fc1_scales is 3x4, not 3x6", op, attrs(), {&x, &r, &codes, &t, nullptr, &down, &t});
+  refuse(QTN_EINVAL, "QMoE: fc2_scales are absent", op, attrs(), {&x, &r, &codes, &s, nullptr, &down});
   refuse(QTN_ESHAPE, "QMoE: rows of 3 weights fill no bytes", op, attrs(),
          {&odd, &odd, &codes, &s, nullptr, &down, &t});
   refuse(QTN_EDTYPE, "QMoE: fc1_experts_weights is float32", op, attrs(), {&x, &r, &reals, &s, nullptr, &down, &t});
