@@ -240,10 +240,15 @@ std::optional<std::int64_t> Composing::number(const std::string &name) const {
 }
 
 std::optional<Shape> Composing::shape(const std::string &name) const {
-  if (const auto *info = look_up(&scope_, name, &Scope::infos); info && (*info)->shape) return (*info)->shape;
   if (const TensorHead *of = head(name)) return Shape(std::span<const std::int64_t>(of->dims));
-  const Shape *shape = look_up(&scope_, name, &Scope::shapes);
-  return shape ? std::optional(*shape) : std::nullopt;
+  const auto *info = look_up(&scope_, name, &Scope::infos);
+  const Shape *made = look_up(&scope_, name, &Scope::shapes);
+  std::optional<Shape> said = info ? (*info)->shape : std::nullopt;
+  if (!made) return said;
+  if (!said || said->size() != made->size()) return *made;
+  for (std::size_t i = 0; i < said->size(); ++i)
+    if ((*said)[i] < 0) (*said)[i] = (*made)[i];
+  return said;
 }
 
 std::int32_t Composing::type(const std::string &name) const {

@@ -499,7 +499,7 @@ def moved_constants():
           {"x": x, "i": ids}, halves, ["y"])
 
     def branch(name, rows):
-        made = [helper.make_tensor_value_info(f"{n}_{name}", FLOAT, None) for n in ("cos", "sin")]
+        made = [helper.make_tensor_value_info(f"{n}_{name}", FLOAT, ["rows", "pairs"]) for n in ("cos", "sin")]
         values = [numpy_helper.from_array(f(np.arange(2 * rows, dtype=np.float32).reshape(rows, 2) / rows), n)
                   for n, f in (("c", np.cos), ("s", np.sin))]
         moved = [node("Identity", "c", f"cos_{name}"), node("Transpose", "s", f"sin_{name}", perm=[0, 1])]
@@ -508,7 +508,7 @@ def moved_constants():
     for is_long in (False, True):
         model(f"moved_angles_of_{'long' if is_long else 'short'}_inputs",
               [node("If", "is_long", "cosines,sines", then_branch=branch("long", 16), else_branch=branch("short", 8)), turned],
-              {"x": x, "i": ids, "is_long": np.array(is_long)}, {}, ["y"])
+              {"x": x, "i": ids, "is_long": np.array(is_long)}, {}, ["y"], told=[("cosines", ["rows", "pairs"])])
 
 
 def main():
