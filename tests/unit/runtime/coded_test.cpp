@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of floats by matrices that stay in integers: the bits of products by the floats for which these stand.
+#include <random>
+
 #include "../sums.hpp"
 #include "support.hpp"
 
