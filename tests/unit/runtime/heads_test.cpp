@@ -229,7 +229,7 @@ void check_grouped(unsigned seed) {
   c.any(0, 2) == 0 ? c.floats({heads}, -3, 3) : c.absent();
   if (c.any(0, 3) == 0) a.set("smooth_softmax", std::int64_t{1});
   const Shape scales = a.get_string("k_quant_type", "") == "PER_CHANNEL" ? Shape{kv_heads, features} : Shape{1};
-  for (int i = 0; i < 2 && bits != 0; ++i) c.floats(scales, 0.5f / static_cast<float>(bits * bits), 0.03f);
+  for (int i = 0; i < 2 && bits != 0; ++i) c.floats(scales, 0.5f / static_cast<float>(bits * bits), 0.04f);
   if (slides) a.set("sliding_window_cache", std::int64_t{1});
   if (slides || c.any(0, 2) == 0)
     a.set("local_window_size", window);
