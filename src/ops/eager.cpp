@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/inserted.hpp"
 #include "ops/common/integer_linear.hpp"
 #include "ops/custom.hpp"
 
@@ -67,8 +68,7 @@ float inserted(const OpDef &op, const Call &call) {
     return fill->count() == 1 && call.attrs.get_string("mode", "constant") == "constant"
                ? static_cast<float>(item(*fill))
                : 0;
-  const bool outside = call.attrs.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
-  return outside ? static_cast<float>(call.attrs.get_float("extrapolation_value", 0)) : 0;
+  return inserts_attribute(call.attrs) ? static_cast<float>(call.attrs.get_float("extrapolation_value", 0)) : 0;
 }
 
 bool lies_on(const Quantizer &grid, float v) { return grid.dequantize(grid.quantize(v)) == v; }

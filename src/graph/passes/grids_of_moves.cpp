@@ -4,6 +4,7 @@
 
 #include "graph/integer.hpp"
 #include "graph/passes/passes.hpp"
+#include "ops/common/inserted.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -22,8 +23,7 @@ QuantizerPtr grid_of_results(const Graph &g, const Node &node) {
 
 /// The one grid of all that a node moves, where it puts nothing else between; nullptr where there is none.
 QuantizerPtr grid_of_moved(const Graph &g, const Node &node) {
-  const bool puts_between = node.op->fill != ops::kVariadic || node.attrs.get_float("extrapolation_value", 0) != 0;
-  if (!ops::moves(*node.op, node.attrs) || node.clamp || puts_between) return nullptr;
+  if (!ops::moves(*node.op, node.attrs) || node.clamp || ops::inserts_number(*node.op, node.attrs)) return nullptr;
   QuantizerPtr grid;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || !node.op->moved.holds(i)) continue;
@@ -41,9 +41,12 @@ void stay_on_grids(Graph &g) {
   for (const Node &node : g.nodes) {
     const QuantizerPtr grid = grid_of_moved(g, node);
     if (!grid) continue;
-    for (const ValueId v : node.outputs)
-      if (v != kNoValue && !g.value(v).quantizer && !uses.is_output[static_cast<std::size_t>(v)])
-        g.value(v).quantizer = grid;
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId v = node.outputs[o];
+      if (v == kNoValue || g.value(v).quantizer || uses.is_output[static_cast<std::size_t>(v)]) continue;
+      // Indices and masks are not moved.
+      if (ops::made_dtype(*node.op, node.attrs, o, QTN_FLOAT32) == QTN_FLOAT32) g.value(v).quantizer = grid;
+    }
   }
 }
 

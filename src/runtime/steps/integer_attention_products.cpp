@@ -9,6 +9,7 @@
 #include "kernels/rows/rows.hpp"
 #include "runtime/steps/any_weights.hpp"
 #include "runtime/steps/attention_products.hpp"
+#include "runtime/steps/scratch_places.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -86,8 +87,8 @@ class IntegerProducts final : public AttentionProducts {
 
  private:
   /// Where things are in the scratch, in bytes.
-  struct Places {
-    std::size_t keys, key_sums, values, zeros, row_zeros, scale, mean, sums_of_keys, bytes, floats, gemm, end = 0;
+  struct Places : ScratchPlaces {
+    std::size_t keys, key_sums, values, zeros, row_zeros, scale, mean, sums_of_keys, bytes, floats, gemm;
     std::size_t most_columns;
 
     Places() = default;
@@ -105,11 +106,6 @@ class IntegerProducts final : public AttentionProducts {
       bytes = take(std::max({s.keys * widest, s.block * s.row, s.block * s.features}) + kReadSlack);
       floats = take(s.keys * widest * sizeof(float));
       gemm = take(std::max(p.gemm_.scratch_bytes(s.block, s.features), p.gemm_.scratch_bytes(s.block, s.keys)));
-    }
-    std::size_t take(std::size_t size) {
-      const std::size_t at = end;
-      end += round_up(size, kAlignment);
-      return at;
     }
   };
 

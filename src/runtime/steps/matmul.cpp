@@ -11,6 +11,7 @@
 #include "kernels/grid/grid.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/steps/any_weights.hpp"
+#include "runtime/steps/scratch_places.hpp"
 #include "runtime/steps/stack.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -74,8 +75,8 @@ class MatMulStep final : public Step {
   static constexpr std::int32_t kFlip = 128;
 
   /// Where things are in the scratch, in bytes.
-  struct Places {
-    std::size_t packed, bytes, bias, multiplier, zeros, ones, row_sums, column_zero, results, gemm, end = 0;
+  struct Places : ScratchPlaces {
+    std::size_t packed, bytes, bias, multiplier, zeros, ones, row_sums, column_zero, results, gemm;
 
     Places() = default;
     explicit Places(const MatMulStep &s) {
@@ -89,11 +90,6 @@ class MatMulStep final : public Step {
       row_sums = take(s.rows_ * sizeof(std::int32_t));
       results = take(s.result_ ? s.rows_ * s.block_ * sizeof(float) : 0);
       gemm = take(s.gemm_.scratch_bytes(s.rows_, s.k_));
-    }
-    std::size_t take(std::size_t size) {
-      const std::size_t at = end;
-      end += round_up(size, kAlignment);
-      return at;
     }
   };
 

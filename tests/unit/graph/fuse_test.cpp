@@ -352,6 +352,28 @@ void test_bounds(void **) {
   expect_bounded({{"Max", {"a", "six"}}, {"Min", {"a", "c"}}}, quarter, true, 0, 1);  // nothing is within both
 }
 
+/// What is moved off a grid is on it, except indices, outputs, and results that other numbers were put into.
+void test_grids_behind_moves(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 1, 4, 4}).node("Relu", "relu", {"x"}, {"r"});
+  b.node("MaxPool", "pool", {"r"}, {"m", "i"}, attrs({{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}));
+  b.node("Transpose", "turn", {"m"}, {"t"}).node("Cast", "cast", {"i"}, {"c"}, attrs({{"to", std::int64_t{1}}}));
+  b.constant("all", GraphBuilder::ramp({8})).constant("once", GraphBuilder::ramp({4}));
+  b.node("Resize", "crop", {"m", "all", "once"}, {"z"},
+         attrs({{"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                {"extrapolation_value", 100.0}}));
+  b.node("Tanh", "a", {"t"}, {"ta"}).node("Tanh", "b", {"z"}, {"tb"}).node("Transpose", "last", {"m"}, {"out"});
+  graph::Graph g = b.build({"ta", "tb", "c", "out"});
+  const auto value = [&](const char *name) -> graph::Value & {
+    return *std::ranges::find(g.values, name, &graph::Value::name);
+  };
+  value("r").quantizer = std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, std::vector<double>{0.5},
+                                                     std::vector<std::int64_t>{3}, Numerics::onnx);
+  graph::stay_on_grids(g);
+  for (const char *name : {"m", "t"}) assert_true(value(name).quantizer == value("r").quantizer);
+  for (const char *name : {"i", "z", "out", "c", "ta"}) assert_null(value(name).quantizer.get());
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -367,6 +389,7 @@ int main() {
                               cmocka_unit_test(test_norms_of_other_axes),
                               cmocka_unit_test(test_no_chains),
                               cmocka_unit_test(test_relu6),
-                              cmocka_unit_test(test_bounds)};
+                              cmocka_unit_test(test_bounds),
+                              cmocka_unit_test(test_grids_behind_moves)};
   return cmocka_run_group_tests_name("graph.fuse", tests, nullptr, nullptr);
 }
