@@ -95,28 +95,42 @@ bool are_scales(const Tensor &t) {
   return std::all_of(values.begin(), values.end(), [](float s) { return s > 0 && std::isfinite(s); });
 }
 
-/// Why DynamicQuantizeMatMul is not a product by constant integers with constant scales.
+/// Whether bytes less these zero points are the int8 that kernels read: uint8 128 further down.
+bool has_zero_points(const Value &w, const Value *zeros) {
+  const std::int64_t center = w.constant.dtype() == QTN_UINT8 ? 128 : 0;
+  if (!zeros) return center != 0;
+  return std::ranges::any_of(int_values(zeros->constant, "zero points"), [&](std::int64_t z) { return z != center; });
+}
+
+/// Why DynamicQuantizeMatMul or DynamicQuantizeConv is not a product by constant integers with constant scales.
 std::string dynamic_misfit(const Graph &g, const Node &node) {
+  const bool convolves = node.op == &ops::kDynamicQuantizeConv;
+  const std::size_t channel_axis = output_channel_axis(node);
   const Value &w = *operand(g, node, 1);
   if (!w.is_constant()) return kComputedWeights;
   if (w.quantizer) return "its weights are on a grid beside their scales";
-  if (w.constant.rank() != 2) return weights_have_rank(w.constant.rank());
-  const std::int64_t depth = w.constant.dim(0), columns = w.constant.dim(1);
-  if (depth < 1 || columns < 1) return kEmptyWeights;
+  const std::size_t rank = w.constant.rank();
+  if (convolves ? rank < 3 || rank > 5 : rank != 2) return weights_have_rank(rank);
+  if (w.constant.count() == 0) return kEmptyWeights;
+  const std::int64_t channels = w.constant.dim(channel_axis), depth = w.constant.count() / channels;
   const bool are_centered = w.constant.dtype() == QTN_INT8 && !operand(g, node, 3);
   const std::int64_t most = are_centered ? kWeightDepth : kDynamicDepth;
   if (depth > most) return sums_are_deep(depth, most);
-  if (depth > kSureDepth && kMostActivation * std::ranges::max(weight_magnitudes(w.constant, 1)) > kMostSum)
+  if (depth > kSureDepth && kMostActivation * std::ranges::max(weight_magnitudes(w.constant, channel_axis)) > kMostSum)
     return sums_are_large(depth);
-  constexpr const char *kOfColumns[] = {"scales", "zero points", "biases"};
+  constexpr const char *kOfChannels[] = {"scales", "zero points", "biases"};
   for (const std::size_t i : {2, 3, 4})
-    if (!of_columns(operand(g, node, i), columns))
-      return cat("its ", kOfColumns[i - 2], " are not constants: one, or one for each of ", columns, " columns");
+    if (!of_columns(operand(g, node, i), channels))
+      return cat("its ", kOfChannels[i - 2], " are not constants: one, or one for each of ", channels,
+                 convolves ? " channels" : " columns");
   if (ops::own_grid(node.op->name, node.attrs).granularity == ops::Granularity::row) {
     if (w.constant.dtype() != QTN_INT8)
       return cat("its weights are ", dtype_name(w.constant.dtype()), ", and rows with grids of their own take int8");
     if (operand(g, node, 3)) return cat(kZeroPoint, ", and rows with grids of their own take none");
   }
+  const bool depthwise = convolves && w.constant.dim(1) == 1 && node.attrs.get_int("group", 1) > 1;
+  if (depthwise && has_zero_points(w, operand(g, node, 3)))
+    return cat(kZeroPoint, ", and convolutions of single channels take none");
   return are_scales(operand(g, node, 2)->constant) ? std::string() : "its scales are not positive float32 numbers";
 }
 
@@ -239,7 +253,9 @@ bool is_convolution(const Node &node) { return node.op->product && node.op->prod
 
 bool is_linear(const Node &node) { return node.op->product; }
 
-bool is_dynamic_product(const Node &node) { return node.op == &ops::kDynamicQuantizeMatMul; }
+bool is_dynamic_product(const Node &node) {
+  return node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeConv;
+}
 
 bool has_quantized_run(const Node &node) {
   const ops::Custom *custom = ops::as_custom(*node.op);
@@ -264,7 +280,10 @@ std::string recurrent_weight_misfit(const Tensor &weight) {
   return is_around_zero(*q) ? std::string() : kZeroPoint;
 }
 
-std::size_t output_channel_axis(const Node &node) { return node.op->product->channel_axis(node.attrs); }
+std::size_t output_channel_axis(const Node &node) {
+  if (is_dynamic_product(node)) return node.op == &ops::kDynamicQuantizeConv ? 0 : 1;
+  return node.op->product->channel_axis(node.attrs);
+}
 
 std::int64_t output_channels(const Node &node, const Shape &weight) {
   const std::int64_t channels = weight[output_channel_axis(node)];

@@ -33,7 +33,7 @@ bool is_8bit_activation(const QuantizerPtr &q);
 /// Sums of products by weights: Conv, ConvTranspose, Gemm, MatMul.
 bool is_linear(const Node &node);
 
-/// DynamicQuantizeMatMul: constant integers, input 1, with their scales in input 2, by floats that get a grid in the run.
+/// DynamicQuantizeMatMul and DynamicQuantizeConv: constant integers, input 1, with their scales in input 2, by floats that get a grid in the run.
 bool is_dynamic_product(const Node &node);
 
 /// Whether the operator was registered with one.

@@ -27,6 +27,7 @@ std::string described(const Tensor &t) {
 struct DynamicWeights {
   std::vector<std::size_t> products;  ///< nodes that read them
   ValueId scales = kNoValue, zeros = kNoValue;
+  std::size_t axis = 0;  ///< of output channels
 };
 
 ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
@@ -38,14 +39,16 @@ DynamicWeights dynamic_weights(const Graph &g, ValueId v) {
     const Node &node = g.nodes[n];
     if (std::find(node.inputs.begin(), node.inputs.end(), v) == node.inputs.end()) continue;
     const bool first = found.products.empty();
-    if (!is_dynamic_product(node) || node.inputs[1] != v || g.value(v).constant.rank() != 2 ||
+    if (!is_dynamic_product(node) || node.inputs[1] != v || g.value(v).constant.rank() < 2 ||
         !g.value(node.inputs[2]).is_constant() ||
         (input(node, 3) != kNoValue && !g.value(node.inputs[3]).is_constant()) ||
-        (!first && (node.inputs[2] != found.scales || input(node, 3) != found.zeros)))
+        (!first &&
+         (node.inputs[2] != found.scales || input(node, 3) != found.zeros || output_channel_axis(node) != found.axis)))
       return {};
     found.products.push_back(n);
     found.scales = node.inputs[2];
     found.zeros = input(node, 3);
+    found.axis = output_channel_axis(node);
   }
   return found;
 }
@@ -57,7 +60,8 @@ QuantizerPtr quantizer_of(const Graph &g, const DynamicWeights &weights, qdtype 
     const std::vector<std::int64_t> given = int_values(g.value(weights.zeros).constant, "zero points");
     for (std::size_t i = 0; i < zeros.size(); ++i) zeros[i] = given[given.size() == 1 ? 0 : i];
   }
-  return std::make_shared<Quantizer>(dtype, scales.size() > 1 ? QTN_PER_CHANNEL_AFFINE : QTN_PER_TENSOR_AFFINE, 1,
+  return std::make_shared<Quantizer>(dtype, scales.size() > 1 ? QTN_PER_CHANNEL_AFFINE : QTN_PER_TENSOR_AFFINE,
+                                     static_cast<std::int32_t>(weights.axis),
                                      std::vector<double>(scales.begin(), scales.end()), std::move(zeros),
                                      Numerics::onnx);
 }
@@ -79,8 +83,8 @@ void set_dynamic(Graph &g, const std::string &what, ValueId v, const DynamicWeig
   };
   if (!own(weights.scales) || !own(weights.zeros))
     fail(QTN_EUNSUPPORTED, what, " shares its scales with other weights");
-  if (q.per_block() || (q.per_channel() && q.axis() != 1))
-    fail(QTN_EUNSUPPORTED, what, " has scales for the whole or along axis 1, t has them ",
+  if (q.per_block() || (q.per_channel() && q.axis() != static_cast<std::int32_t>(weights.axis)))
+    fail(QTN_EUNSUPPORTED, what, " has scales for the whole or along axis ", weights.axis, ", t has them ",
          q.per_block() ? "in blocks" : cat("along axis ", q.axis()));
   const bool centered = std::all_of(q.zero_points().begin(), q.zero_points().end(), [](auto z) { return z == 0; });
   if (weights.zeros == kNoValue && !centered) fail(QTN_EUNSUPPORTED, what, " has no zero points, t has");

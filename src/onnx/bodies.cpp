@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "onnx/dynamic_matmul.hpp"
+#include "onnx/dynamic_products.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {

@@ -16,7 +16,7 @@
 #include "graph/unique_names.hpp"
 #include "onnx/bodies.hpp"
 #include "onnx/data_file.hpp"
-#include "onnx/dynamic_matmul.hpp"
+#include "onnx/dynamic_products.hpp"
 #include "onnx/halves.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"

@@ -7,7 +7,6 @@
 #include "core/integer_type.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes/dynamic_products.hpp"
 #include "graph/passes/quantize_attention.hpp"
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
@@ -39,20 +38,30 @@ Tensor weights_of(const Graph &g, const Node &node, const Settings &settings, co
   return in_integer_type(q, QTN_INT8);
 }
 
-/// The constants of weights, their scales in `shape` where there are several.
-std::pair<ValueId, ValueId> add_weights(Graph &g, ValueId of, const Tensor &q, const Shape &shape) {
-  const std::string name = graph::original_name(g.value(of));
+/// `op` in the place of the node, with its bias.
+Node integer_product(Graph &g, const Node &node, const ops::OpDef &op, Attrs attrs, const Tensor &q,
+                     const ops::OwnGrid &grid) {
+  const std::string name = graph::original_name(g.value(node.inputs[1]));
   const std::vector<float> scales(q.quantizer()->scales().begin(), q.quantizer()->scales().end());
-  const ValueId integers = g.add_constant(name + "_quantized", q.with_quantizer(nullptr));
-  return {integers,
-          g.add_constant(name + "_scale",
-                         Tensor::from<float>(QTN_FLOAT32, scales.size() > 1 ? shape : Shape{}, std::span(scales)))};
+  const Shape shape = scales.size() > 1 ? Shape{static_cast<std::int64_t>(scales.size())} : Shape{};
+  ops::set_own_grid(attrs, grid);
+  Node product{node.name, &op, std::move(attrs), {node.inputs[0]}, node.outputs, node.clamp};
+  product.inputs.push_back(g.add_constant(name + "_quantized", q.with_quantizer(nullptr)));
+  product.inputs.push_back(g.add_constant(name + "_scale", Tensor::from<float>(QTN_FLOAT32, shape, std::span(scales))));
+  if (const ValueId bias = input_of(node, 2); bias != kNoValue)
+    product.inputs.insert(product.inputs.end(), {kNoValue, bias});
+  return product;
+}
+
+Node dynamic_convolution(Graph &g, const Node &node, const Settings &settings) {
+  const Tensor q = weights_of(g, node, settings, kWho);
+  return integer_product(g, node, ops::kDynamicQuantizeConv, node.attrs, q, {own_grid_numerics(settings)});
 }
 
 class Dynamic {
  public:
   Dynamic(Graph &g, const Config &config, const DynamicOptions &options)
-      : g_(g), facts_(g), products_(g), stored_(g, kWho), config_(config), options_(options) {}
+      : g_(g), facts_(g), stored_(g, kWho), config_(config), options_(options) {}
 
   void run() {
     std::vector<Node> nodes;
@@ -69,10 +78,8 @@ class Dynamic {
     if (convolution && !product_misfit(g_, facts_, node, graph::kSureDepth).empty()) return false;
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
-    if (convolution)
-      add_convolution(node, weights_of(g_, node, *settings, kWho), {own_grid_numerics(*settings)});
-    else
-      g_.nodes.push_back(dynamic_product(g_, node, *settings, options_.granularity, kWho));
+    g_.nodes.push_back(convolution ? dynamic_convolution(g_, node, *settings)
+                                   : dynamic_product(g_, node, *settings, options_.granularity, kWho));
     return true;
   }
 
@@ -82,24 +89,8 @@ class Dynamic {
     return node;
   }
 
-  void add_convolution(const Node &node, const Tensor &q, const ops::OwnGrid &grid) {
-    Shape per_channel = q.shape();  // [channels, 1, 1 ...]
-    per_channel.erase(0);
-    std::fill(per_channel.begin() + 1, per_channel.end(), 1);
-    per_channel[0] = q.dim(0);
-    const auto [integers, scales] = add_weights(g_, node.inputs[1], q, per_channel);
-    graph::DynamicProducts::Constants constants{integers, scales};
-    constants.grid = grid;
-    if (const Tensor *bias = float_constant(g_, input_of(node, 2))) {
-      const Tensor by_channel = bias->to_contiguous().reshaped(per_channel);
-      constants.bias = g_.add_constant(g_.value(node.inputs[2]).name + "_channels", by_channel);
-    }
-    products_.add(node, ops::kConvInteger, constants);
-  }
-
   Graph &g_;
   const graph::Facts facts_;
-  graph::DynamicProducts products_;
   StoredWeights stored_;
   const Config &config_;
   const DynamicOptions options_;
@@ -128,15 +119,9 @@ Node dynamic_product(Graph &g, const Node &node, const Settings &settings, std::
   constexpr std::int32_t kTransposed[] = {1, 0};
   const Tensor q = weights_of(g, node, settings, who);
   const Tensor columns = graph::output_channel_axis(node) == 1 ? q : q.permute(kTransposed).to_contiguous();
-  const auto [integers, scales] = add_weights(g, node.inputs[1], columns, {columns.dim(1)});
-  Node product{node.name, &ops::kDynamicQuantizeMatMul, {}, {node.inputs[0], integers, scales}, node.outputs,
-               node.clamp};
-  if (const ValueId bias = input_of(node, 2); bias != kNoValue)
-    product.inputs.insert(product.inputs.end(), {kNoValue, bias});
   const Numerics numerics = own_grid_numerics(settings);
   const auto usual = numerics == Numerics::onnx ? ops::Granularity::row : ops::Granularity::tensor;
-  ops::set_own_grid(product.attrs, {numerics, granularity.value_or(usual)});
-  return product;
+  return integer_product(g, node, ops::kDynamicQuantizeMatMul, {}, columns, {numerics, granularity.value_or(usual)});
 }
 
 Graph quantize_dynamic(const Graph &float_graph, const Config &config, const DynamicOptions &options) {

@@ -10,7 +10,6 @@
 #include "base/fork_gate.hpp"
 #include "core/integer_type.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes/dynamic_products.hpp"
 #include "ops/eager.hpp"
 #include "quant/quantize_dynamic.hpp"
 #include "quant/weights.hpp"

@@ -37,6 +37,7 @@ const std::map<std::string, const char *> kOperands = {
     {"DequantizeLinear", "qS?z"},
     {"Div", "xb"},
     {"DynamicMatMul", "xm"},
+    {"DynamicQuantizeConv", "xW?SZ?V"},
     {"DynamicQuantizeMatMul", "xM?SZ?N"},
     {"Equal", "xb"},
     {"Expand", "xe"},

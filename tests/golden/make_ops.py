@@ -10,6 +10,7 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_ops.
 """
 
 import argparse
+import json
 import pathlib
 import sys
 import zlib
@@ -79,13 +80,39 @@ OWN = {"DynamicMatMul": """
   scale = Mul(scale_a, scale_b)
   y = Mul(sums, scale)
 }}
+""",
+       "DynamicQuantizeConv": """
+<domain: "qtensor", opset_import: ["" : 21]>
+{name} ({inputs}) => (y) {{
+  q, scale_x, zero_x = DynamicQuantizeLinear(x)
+  sums = ConvInteger {attrs}(q, w, zero_x{zero})
+  real = Cast <to = 1> (sums)
+  rest = Constant<value_ints = [-1, {ones}]>()
+  by_channel = Reshape(scale_w, rest)
+  scale = Mul(scale_x, by_channel)
+  {result}
+}}
 """}
 
 
-def own_function(op, centered):
-    """Sums of few products of integers are exact in float32, too."""
-    used = "mean_b = ReduceMean(b, last)\n  used_b = Sub(b, mean_b)" if centered else "used_b = Identity(b)"
-    return onnx.parser.parse_function(OWN[op].format(name=op, b_used=used))
+def own_function(case, attrs):
+    """Sums of few products of integers are exact in float32, too. Takes what it says out of the attributes."""
+    texts = {"name": case.op}
+    if case.op == "DynamicMatMul":
+        centered = attrs.pop("centered", 0)
+        texts["b_used"] = "mean_b = ReduceMean(b, last)\n  used_b = Sub(b, mean_b)" if centered else "used_b = Identity(b)"
+    else:
+        there = [value is not None for value in case.inputs] + [False, False]
+        texts["inputs"] = ", ".join(("x", "w", "scale_w", "zero_w", "bias")[:len(case.inputs)])
+        list_of = ", ".join(f"{key} = {json.dumps(value)}" for key, value in attrs.items())
+        texts["attrs"] = f"<{list_of}> " if attrs else ""
+        texts["ones"] = ", ".join(["1"] * (np.ndim(case.inputs[1]) - 2))
+        texts["zero"] = ", zero_w" if there[3] else ""
+        texts["result"] = "y = Mul(real, scale)"
+        if there[4]:
+            texts["result"] = "scaled = Mul(real, scale)\n  moved = Reshape(bias, rest)\n  y = Add(scaled, moved)"
+        attrs.clear()
+    return onnx.parser.parse_function(OWN[case.op].format(**texts))
 
 
 class Case:
@@ -112,7 +139,7 @@ class Case:
         domain = "com.microsoft" if self.op in MICROSOFT else "ai.onnx.preview.training" if self.op in OPTIMIZERS else ""
         functions = []
         if self.op in OWN:
-            domain, functions = "qtensor", [own_function(self.op, attrs.pop("centered", 0))]
+            domain, functions = "qtensor", [own_function(self, attrs)]
         node = helper.make_node(self.op, names, outputs, domain=domain, **attrs)
         inputs = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
@@ -974,6 +1001,28 @@ def integer_products():
     conv("groups", (1, 4, 4, 4), (4, 2, 3, 3), group=2, pads=square)
     conv("depthwise", (1, 3, 4, 4), (3, 1, 3, 3), group=3)
     conv("1d", (2, 3, 7), (2, 3, 3))
+
+    def dynamic(name, x_shape, w_shape, w_dtype=np.int8, scales=(), zeros=None, bias=False, **attrs):
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        x, w = rng.normal(size=x_shape).round(3).astype(np.float32), integers(rng, w_shape, w_dtype)
+        scale = (rng.random(scales) / 50 + 0.01).astype(np.float32)
+        rest = [integers(rng, zeros, w_dtype)] if zeros is not None else [None] if bias else []
+        rest += [rng.normal(size=w_shape[0]).round(3).astype(np.float32)] if bias else []
+        # ONNX Runtime wants one zero point for all filters.
+        only = "reference" if zeros else None
+        case("DynamicQuantizeConv", name, x, w, scale, *rest, tolerance=1e-6, only=only, **attrs)
+
+    dynamic("basic", (1, 2, 4, 4), (3, 2, 3, 3))
+    dynamic("by_channel", (1, 2, 4, 4), (3, 2, 3, 3), scales=(3,), bias=True, pads=square)
+    dynamic("zero_point", (1, 2, 4, 4), (3, 2, 3, 3), zeros=(), bias=True, pads=square)
+    dynamic("uint8_weight", (1, 2, 4, 4), (3, 2, 3, 3), w_dtype=np.uint8, zeros=(), pads=[0, 1, 2, 0])
+    dynamic("zero_point_by_filter", (1, 2, 4, 4), (3, 2, 3, 3), w_dtype=np.uint8, zeros=(3,))
+    dynamic("strides_dilations", (1, 2, 7, 6), (2, 2, 2, 2), strides=[2, 1], dilations=[2, 3], bias=True)
+    dynamic("groups", (1, 4, 4, 4), (4, 2, 3, 3), scales=(4,), group=2, pads=square)
+    dynamic("depthwise", (1, 3, 5, 4), (3, 1, 3, 3), scales=(3,), bias=True, group=3, pads=square)
+    dynamic("same", (1, 2, 5, 4), (3, 2, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2])
+    dynamic("1d", (2, 3, 7), (2, 3, 3), bias=True, pads=[1, 1])
+    dynamic("3d", (1, 2, 3, 3, 3), (2, 2, 2, 2, 2), scales=(2,), pads=[1, 0, 0, 0, 1, 0])
     x, w, zero, _ = operands("zeros", (1, 2, 4, 4), (3, 2, 3, 3), np.uint8, np.int8, ())
     case("ConvInteger", "no_zero_points", x, w, tolerance=EXACT)
     case("ConvInteger", "no_weight_zero_point", x, w, zero, tolerance=EXACT)

@@ -1778,8 +1778,8 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  * @param attrs which operators are taken
  * | key    | type | default | meaning
  * |--------|------|---------|---------
- * | "conv" | int  | 0       | 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
- * |        |      |         | makes the file smaller but no faster: this version has no kernel for it
+ * | "conv" | int  | 0       | 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, with
+ * |        |      |         | one scale for the whole x; other runtimes are often slower with these than with floats
  * | "granularity" | string | "row"; "tensor" under PyTorch's numerics | what of x has a scale of its own, for MatMul
  * |        |      |         | and Gemm: each "row" of it, or the whole "tensor"
  * @return QTN_OK, a common error, or:

@@ -103,7 +103,23 @@ class Centering {
   }
 
   void deepen(Node &node, const Centered &w, const Readings &rows) {
-    set_weights(node, w, w.sum_axis, {rows.begin(), rows.end()});
+    set_weights(node, w, w.sum_axis, filled_up(node, rows));
+  }
+
+  /// Kernels read images whose channels are whole dwords where they lie. Channels that are such before they get further
+  /// parts get some more, whose weights are zeros, and are whole dwords again.
+  static std::vector<Reading> filled_up(const Node &node, const Readings &rows) {
+    constexpr std::size_t kDword = 4;
+    std::vector<Reading> all(rows.begin(), rows.end());
+    if (!is_convolution(node) || fit(rows) || channels_of(rows) % kDword != 0) return all;
+    const std::int64_t zeros = rows.rbegin()->part + 1;
+    while (all.size() % kDword != 0) all.push_back({zeros, rows.begin()->channel});
+    return all;
+  }
+
+  /// How many channels there are.
+  static std::size_t channels_of(const Readings &rows) {
+    return static_cast<std::size_t>(std::ranges::count_if(rows, [](const Reading &r) { return r.part == 0; }));
   }
 
   /// Whether each row of its window is the one behind the last one in its image, and numbers are those of windows.
@@ -152,7 +168,7 @@ class Centering {
     const auto &[x, axis, groups, each] = at;
     std::vector<std::int64_t> order;
     for (std::int64_t g = 0; g < groups; ++g)
-      for (const Reading &r : rows) order.push_back(g * each + r.channel);
+      for (const Reading &r : filled_up(node, rows)) order.push_back(g * each + r.channel);
     Node repeat{node.name + "_repeat", &ops::kGather, {}, {}, {}, {}};
     repeat.attrs.set("axis", axis);
     repeat.inputs = {x, g_.add_constant(node.name + "_channels", Tensor::from_ints(order))};

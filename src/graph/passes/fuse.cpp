@@ -6,6 +6,8 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "graph/channel_constants.hpp"
+#include "graph/integer.hpp"
 #include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
@@ -57,7 +59,7 @@ bool same_grid(const Value &a, const Value &b) {
 
 /// Only operators on integers have an epilogue to put a clamp in.
 bool takes_clamp(const Node &node) {
-  return (node.op->run_quantized || node.op == &ops::kDynamicQuantizeMatMul) && node.outputs.size() == 1;
+  return (node.op->run_quantized || is_dynamic_product(node)) && node.outputs.size() == 1;
 }
 
 bool is_batch_norm(const Node &node) {
@@ -82,6 +84,14 @@ std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node) {
   return clamp;
 }
 
+namespace {
+
+std::int64_t channels_of(const Graph &g, const Node &product) {
+  return g.value(product.inputs[1]).constant.dim(output_channel_axis(product));
+}
+
+}  // namespace
+
 void fuse_biases(Graph &g) {
   const Uses uses(g);
   std::vector<bool> gone(g.nodes.size(), false);
@@ -93,13 +103,11 @@ void fuse_biases(Graph &g) {
       const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
       if (maker < 0 || !uses.single_use(x) || g.value(x).quantizer) continue;
       Node &before = g.nodes[static_cast<std::size_t>(maker)];
-      if (before.op != &ops::kDynamicQuantizeMatMul || before.inputs.size() > 4 || before.clamp) continue;
-      const Value &weight = g.value(before.inputs[1]), &row = g.value(bias);
-      if (!weight.is_constant() || !row.is_constant() || row.quantizer || weight.constant.rank() < 2 ||
-          !(row.constant.shape() == Shape{weight.constant.shape().back()}))
-        continue;
+      if (!is_dynamic_product(before) || before.inputs.size() > 4 || before.clamp || g.value(bias).quantizer) continue;
+      const ValueId fitting = operand_of_channels(g, before, bias);
+      if (fitting == kNoValue || !(g.value(fitting).constant.shape() == Shape{channels_of(g, before)})) continue;
       before.inputs.resize(4, kNoValue);
-      before.inputs.push_back(bias);
+      before.inputs.push_back(fitting);
       before.outputs = add.outputs;
       before.clamp = add.clamp;
       gone[n] = true;

@@ -64,7 +64,7 @@ class Product {
     const std::size_t k = Weights::steps(args_.k) * 4, depth = std::min(k, kTileStep);
     const GemmRun whole{0, 0, k / depth * depth};
     const GemmStrip strip{0, args_.lda, args_.m, &whole, 1, 0, 0, 1};
-    run({&strip, 1, nullptr}, depth, k % depth);
+    run({&strip, 1, args_.bias}, depth, k % depth);
   }
 
  private:

@@ -145,7 +145,7 @@ void run_blocks(const GemmArgs &args) {
     const std::size_t top = tiles.begin(first), rows = tiles.begin(last) - top;
     const RowBlock block = V::prepare(args, top, rows);
     const GemmStrip strip{0, block.lda, rows, &whole, 1, 0, top, 1};
-    run_strips<V>(args, store, block.a, {&strip, 1, nullptr});
+    run_strips<V>(args, store, block.a, {&strip, 1, args.bias});
   }
 }
 

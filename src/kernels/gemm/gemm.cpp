@@ -5,14 +5,14 @@
 
 namespace qtn::kernels {
 
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, image_bytes, row_unit, run_unit, weights) \
-  namespace gemm_##id {                                                                                    \
-    std::size_t packed_bytes(std::size_t n, std::size_t k);                                                \
-    std::size_t scratch_bytes(std::size_t m, std::size_t k);                                               \
-    void pack(void *packed, const GemmWeights &w);                                                         \
-    void run_u8(const GemmArgs &args);                                                                     \
-    void run_f32(const GemmArgs &args);                                                                    \
-    void run_rows(const GemmArgs &args);                                                                   \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, image_bytes, row_unit, run_unit, weights, shift) \
+  namespace gemm_##id {                                                                                           \
+    std::size_t packed_bytes(std::size_t n, std::size_t k);                                                       \
+    std::size_t scratch_bytes(std::size_t m, std::size_t k);                                                      \
+    void pack(void *packed, const GemmWeights &w);                                                                \
+    void run_u8(const GemmArgs &args);                                                                            \
+    void run_f32(const GemmArgs &args);                                                                           \
+    void run_rows(const GemmArgs &args);                                                                          \
   }
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL
@@ -40,9 +40,9 @@ bool any(const GemmWeights &) { return true; }
 
 std::span<const GemmKernel> gemm_kernels() {
   static constexpr GemmKernel rows[] = {
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, image_bytes, row_unit, run_unit, weights)         \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, image_bytes, row_unit, run_unit, weights, shift)  \
   {{#id, Isa::isa_level, tile_rows, panel_columns, image_bytes, gemm_##id::packed_bytes, gemm_##id::scratch_bytes, \
-    row_unit, run_unit},                                                                                           \
+    row_unit, run_unit, shift},                                                                                    \
    weights,                                                                                                        \
    gemm_##id::pack,                                                                                                \
    gemm_##id::run_u8,                                                                                              \

@@ -80,6 +80,9 @@ struct GemmArgs {
   const GemmPart *part = nullptr;
   /// For run_f32: what is added to each column, [n rounded up to nr]; null: nothing.
   const float *addend = nullptr;
+  /// For run_rows: in place of the packed biases, [n rounded up to nr], and GemmForm::shift times the sums of B with them;
+  /// null: the packed ones.
+  const std::int32_t *bias = nullptr;
 };
 
 /// How a kernel cuts a product and packs its weights.
@@ -92,6 +95,7 @@ struct GemmForm {
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t m, std::size_t k);  ///< for up to m rows
   std::size_t row_unit = 1, run_unit = 4;  ///< fewer rows of a strip, and bytes of a run, take as long as so many
+  int shift = 0;                           ///< what a kernel of integers takes off every element of A
 };
 
 /// Whether k fills enough of a step: products of less are faster by the next kernel.

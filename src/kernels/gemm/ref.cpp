@@ -29,7 +29,7 @@ void for_each(const GemmArgs &args, Store store) {
     for (std::size_t j = 0; j < args.n; ++j) {
       const Column column(args.packed, j, args.k);
       // Sums that fit may pass through others that do not: they wrap there and back.
-      auto acc = static_cast<std::uint32_t>(*column.bias);
+      auto acc = static_cast<std::uint32_t>(args.bias ? args.bias[j] : *column.bias);
       for (std::size_t k = 0; k < args.k; ++k) acc += static_cast<std::uint32_t>(a[k] * column.b[k]);
       store(row + static_cast<std::ptrdiff_t>(j), acc, *column.multiplier, i, j);
     }

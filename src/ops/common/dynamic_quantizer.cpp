@@ -23,12 +23,13 @@ struct Range {
 };
 
 /// Extended to 0.
-Range finite_range(const char *who, const float *x, std::size_t count) {
+Range finite_range(const char *who, std::span<const float> x) {
+  const std::size_t count = x.size();
   const kernels::GridKernel &kernel = kernels::choose(kernels::grid_kernels(), isa());
   StackMemory memory;
   auto parts = memory.list<kernels::FloatRange>(std::max<std::size_t>(1, ceil_div(count, kTaskFloats)));
   parallel_for(parts.size(), [&](std::size_t i) {
-    parts[i] = kernel.range(x + i * kTaskFloats, std::min(kTaskFloats, count - i * kTaskFloats));
+    parts[i] = kernel.range(x.data() + i * kTaskFloats, std::min(kTaskFloats, count - i * kTaskFloats));
   });
   Range range{0, 0};
   bool nan = false;
@@ -89,9 +90,7 @@ ScaleZero choose(Range range, qdtype dtype, Numerics numerics, bool reduce_range
   return chosen;
 }
 
-Range range_of(const char *who, const Tensor &x) {
-  return finite_range(who, x.as<const float>(), static_cast<std::size_t>(x.count()));
-}
+std::span<const float> floats_of(const Tensor &x) { return {x.as<const float>(), static_cast<std::size_t>(x.count())}; }
 
 }  // namespace
 
@@ -131,18 +130,18 @@ ScaleZero dynamic_row_grid(const kernels::FloatRange &found) {
 
 void fail_without_scale(const char *who) { fail(QTN_EINVAL, who, ": x holds NaN or infinity, which has no scale"); }
 
-ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics) {
-  return choose(range_of(who, x), QTN_UINT8, numerics, numerics == Numerics::fbgemm);
+ScaleZero dynamic_grid(const char *who, std::span<const float> x, Numerics numerics) {
+  return choose(finite_range(who, x), QTN_UINT8, numerics, numerics == Numerics::fbgemm);
 }
 
 QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics) {
-  const ScaleZero chosen = dynamic_grid(who, x, numerics);
+  const ScaleZero chosen = dynamic_grid(who, floats_of(x), numerics);
   return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, std::vector{chosen.scale},
                                      std::vector{chosen.zero_point}, is_torch(numerics) ? numerics : Numerics::onnx);
 }
 
 QuantizerPtr choose_dynamic(const char *who, qdtype dtype, const Tensor &x, const ChooseOptions &options) {
-  const Range range = range_of(who, x);
+  const Range range = finite_range(who, floats_of(x));
   if (is_torch(options.numerics) || options.numerics == Numerics::onnx) {
     const ScaleZero chosen = choose(range, dtype, options.numerics, options.reduce_range);
     return std::make_shared<Quantizer>(dtype, QTN_PER_TENSOR_AFFINE, 0, std::vector{chosen.scale},

@@ -2,6 +2,7 @@
 // The grid that a tensor of floats gets from its own values, at the moment it is used.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,10 +42,10 @@ void set_own_grid(Attrs &attrs, const OwnGrid &grid);
 /// "tensor" or "row". Throws QTN_EINVAL on other names.
 Granularity parse_granularity(const std::string &name);
 
-/// Scale and zero point of uint8 for contiguous floats: ATen's ChooseQuantizationParams, over 7 bits under fbgemm
+/// Scale and zero point of uint8 for floats: ATen's ChooseQuantizationParams, over 7 bits under fbgemm
 /// numerics and 8 under qnnpack; ONNX DynamicQuantizeLinear under all others. Throws QTN_EINVAL on NaN and infinity;
 /// `who` begins the message.
-ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics);
+ScaleZero dynamic_grid(const char *who, std::span<const float> x, Numerics numerics);
 
 /// The same under onnx numerics for a row of floats with this range; the scale is NaN where it is not finite.
 ScaleZero dynamic_row_grid(const kernels::FloatRange &range);
@@ -52,7 +53,7 @@ ScaleZero dynamic_row_grid(const kernels::FloatRange &range);
 /// The message for such rows and tensors.
 [[noreturn]] void fail_without_scale(const char *who);
 
-/// The first as a quantizer.
+/// The first as a quantizer of contiguous floats.
 QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics);
 
 /// A uint8 or int8 quantizer for contiguous floats from their own range: as above under fbgemm, qnnpack and onnx

@@ -124,6 +124,32 @@ void interleave(Lowering &l, SlotId part, std::ptrdiff_t channel, const Phase &a
   l.add_step(make_copy(l.edge(l.add_view(part, from)), l.edge(l.add_view(y, to))));
 }
 
+/// The same of all phases at once, whose outputs are channels one after the other: along the last axis of an image they
+/// lie as they belong.
+void interleave_lines(Lowering &l, SlotId parts, const Phase &all, SlotId y, const ops::Window &window) {
+  const Shape shape = l.form(y).shape, from = l.form(parts).strides, to = l.form(y).strides;
+  const std::size_t rank = shape.size();
+  const std::int64_t height = rank > 3 ? shape[rank - 2] : 1, width = shape[rank - 1], filters = shape[1];
+  const std::int64_t down = window.stride[0], across = window.stride[1];
+  const std::ptrdiff_t from_row = rank > 3 ? from[rank - 2] : 0, to_row = rank > 3 ? to[rank - 2] : 0;
+  const auto copy = [&](std::int64_t row, std::int64_t first, std::int64_t pixels, std::int64_t phases) {
+    const std::int64_t rows = (height - row + down - 1) / down;
+    if (rows <= 0 || pixels <= 0 || phases <= 0) return;
+    const Shape size{shape[0], rows, pixels, phases, filters};
+    const View source{size,
+                      {from[0], from_row, from[rank - 1], filters, 1},
+                      all.skipped[0] * from_row + (all.skipped[1] + first) * from[rank - 1] + row * across * filters};
+    const View target{size,
+                      {to[0], down * to_row, across * to[rank - 1], to[rank - 1], to[1]},
+                      row * to_row + first * across * to[rank - 1]};
+    l.add_step(make_copy(l.edge(l.add_view(parts, source)), l.edge(l.add_view(y, target))));
+  };
+  for (std::int64_t row = 0; row < down; ++row) {
+    copy(row, 0, width / across, across);
+    copy(row, width / across, 1, width % across);
+  }
+}
+
 ops::Window transposed_window(const Lowering &l) {
   return over_images(ops::transposed_window(l.node().attrs, l.shape_of(l.input(0)), l.shape_of(l.input(1))));
 }
@@ -146,6 +172,8 @@ std::optional<std::vector<PhaseConvolution>> phase_convolutions(Lowering &l, con
   };
   if (share_product(window, phases, l.node().attrs.get_int("group", 1), l.shape_of(l.output())[1]))
     plan(phases, joined(phases), residues + phases.front().residue);
+  else if (phases.size() > kMostPhases)
+    return std::nullopt;
   else
     for (const Phase &phase : phases) plan(std::span(&phase, 1), phase, phase.residue);
   for (const PhaseConvolution &c : convolutions)
@@ -165,8 +193,11 @@ void add_interleaved(Lowering &l, const ops::Window &window, std::span<const Pha
     const Shape made = image_shape(form.shape, channels, all.window.out);
     const SlotId to = whole ? y : l.add_slot({form.dtype, made, channels_last_strides(made), form.quantizer});
     add(convolutions[i], i, to);
-    for (std::size_t p = 0; p < phases.size() && !whole; ++p)
-      interleave(l, to, static_cast<std::ptrdiff_t>(p) * form.shape[1], all, y, phases[p], window);
+    if (phases.size() > 1 && window.stride[2] == 1 && is_flat(all.window))
+      interleave_lines(l, to, all, y, window);
+    else
+      for (std::size_t p = 0; p < phases.size() && !whole; ++p)
+        interleave(l, to, static_cast<std::ptrdiff_t>(p) * form.shape[1], all, y, phases[p], window);
   }
 }
 

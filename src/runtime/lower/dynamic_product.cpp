@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of floats that come to integers in the run: each row, or each block of one, on a grid of its own.
-#include <array>
+#include <algorithm>
+#include <limits>
 
 #include "ops/common/matmulnbits.hpp"
 #include "runtime/lower/kinds.hpp"
@@ -12,21 +13,91 @@ using graph::ValueId;
 
 namespace {
 
-/// Rows of k elements; made once for all nodes that read x.
-DynamicOperand on_own_grid(Lowering &l, ValueId x, std::int64_t k) {
+/// Contiguous; made once for all nodes that read x.
+DynamicOperand on_own_grid(Lowering &l, ValueId x) {
   const ops::OwnGrid grid = ops::own_grid(l.node().op->name, l.node().attrs);
   const auto [entry, is_new] = l.own_grids.try_emplace({x, grid});
   if (is_new) {
-    const std::int64_t rows = element_count(l.shape_of(x)) / k;
-    entry->second = {l.real(x),
-                     l.plain_slot(QTN_UINT8, l.shape_of(x)),
-                     l.plain_slot(QTN_FLOAT32, {rows}),
-                     l.plain_slot(QTN_INT32, {rows}),
-                     static_cast<std::size_t>(rows),
-                     static_cast<std::size_t>(k)};
-    l.add_step(make_dynamic_quantize(l.node().op->name, entry->second, grid, l.isa));
+    const Shape &shape = l.shape_of(x);
+    const bool by_row = grid.granularity == ops::Granularity::row;
+    const Shape grids{by_row ? element_count(shape) / shape.back() : 1};
+    entry->second = {l.edge(l.real(x)), l.edge(l.plain_slot(QTN_UINT8, shape)), l.plain_slot(QTN_FLOAT32, grids),
+                     l.plain_slot(QTN_INT32, grids), by_row};
+    l.add_step(make_dynamic_quantize(l.node().op->name, entry->second, grid.numerics, l.isa));
   }
   return entry->second;
+}
+
+/// The node's constants, of so many output channels, in the order of `w`.
+DynamicWeights dynamic_weights(Lowering &l, LinearWeights w, std::size_t channels) {
+  const auto numbers = [&](std::size_t i) {
+    return l.input(i) == kNoValue ? Tensor() : l.g.value(l.input(i)).constant;
+  };
+  DynamicWeights found;
+  const auto of_channels = [&](auto values) {
+    if (values.size() == 1) values.resize(channels, values[0]);
+    return values;
+  };
+  found.integers = l.finished(std::move(w), 0, [&](LinearWeights &of) {
+    of.bias.resize(channels);
+    of.multiplier = of_channels(float_values(numbers(2), "scales"));
+  });
+  if (const Tensor bias = numbers(4); bias.has_data()) found.bias = of_channels(float_values(bias, "bias"));
+  const std::int32_t moved = numbers(1).dtype() == QTN_UINT8 ? -128 : 0;
+  std::vector<std::int64_t> zeros{0};
+  if (const Tensor given = numbers(3); given.has_data()) zeros = int_values(given, "zero point");
+  for (const std::int64_t zero : of_channels(zeros)) found.zeros.push_back(static_cast<std::int32_t>(zero) + moved);
+  if (std::ranges::all_of(found.zeros, [](std::int32_t zero) { return zero == 0; })) found.zeros.clear();
+  return found;
+}
+
+/// The windows of the node over x, which then has their borders itself: those get a zero point that only the run knows.
+DynamicOperand image_on_own_grid(Lowering &l, ValueId x, ops::Window &window) {
+  const ops::OwnGrid grid = ops::own_grid(l.node().op->name, l.node().attrs);
+  const Shape &shape = l.shape_of(x);
+  const Shape begin = image_shape(shape, 0, window.pad_begin);
+  const auto [entry, is_new] = l.own_image_grids.try_emplace({x, grid, {window.pad_begin, window.pad_end}});
+  for (std::size_t axis = 0; axis < window.in.size(); ++axis)
+    window.in[axis] += window.pad_begin[axis] + window.pad_end[axis];
+  window.pad_begin = window.pad_end = {};
+  if (!is_new) return entry->second;
+  const Shape with_borders = image_shape(shape, shape[1], window.in), strides = channels_last_strides(with_borders);
+  entry->second = {l.edge(l.real_image(x)), l.edge(l.add_slot({QTN_UINT8, with_borders, strides, nullptr})),
+                   l.plain_slot(QTN_FLOAT32, {1}), l.plain_slot(QTN_INT32, {1}), false};
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) entry->second.inside += begin[axis] * strides[axis];
+  l.add_step(make_dynamic_quantize(l.node().op->name, entry->second, grid.numerics, l.isa));
+  return entry->second;
+}
+
+bool lower_dynamic_convolution(Lowering &l) {
+  const Shape &shape = l.shape_of(l.output());
+  const Tensor &weight = l.g.value(l.input(1)).constant;
+  ops::Window window = over_images(ops::conv_window(l.node().attrs, l.shape_of(l.input(0)), weight.shape()));
+  const auto has_negative = [](const ops::Window::Dims &pads) { return std::ranges::min(pads) < 0; };
+  if (!is_ordinary(window) || element_count(l.shape_of(l.input(0))) == 0 || has_negative(window.pad_begin) ||
+      has_negative(window.pad_end))
+    return false;
+  const auto groups = static_cast<std::size_t>(l.node().attrs.get_int("group", 1));
+  const DynamicWeights w =
+      dynamic_weights(l, linear_weights(weight.to_contiguous(), 0, groups), static_cast<std::size_t>(weight.dim(0)));
+  DynamicOperand x = image_on_own_grid(l, l.input(0), window);
+  const SlotId to = l.real_slot(shape, channels_last_strides(shape));
+  Edge y = l.edge(to);
+  lay_down(window, x.q, y);
+  const LinearWeights &integers = w.integers;
+  const bool depthwise = integers.out == 1 && integers.groups > 1 && weight.dim(1) == 1;
+  if (!depthwise || !is_flat(window)) {
+    l.add_step(make_dynamic_conv(x, y, window, w, l.clamp(), l.isa, l.pack_cache()));
+  } else {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const ops::Clamp clamp = w.bias.empty() ? l.clamp() : ops::Clamp{-kInfinity, kInfinity};
+    auto made = make_dynamic_depthwise(x, y, window, integers, clamp, l.isa, l.pack_cache());
+    TailedStep &step = *made;
+    l.add_step(std::move(made));
+    if (!w.bias.empty()) step.append(make_real_bias_tail(l.real(l.input(4)), l.clamp()), to, ops::kAdd.name);
+  }
+  l.set_real(l.output(), to);
+  return true;
 }
 
 /// Rows in 8 bits; made once for all nodes that read x in such blocks.
@@ -48,17 +119,15 @@ BlocksOperand in_blocks(Lowering &l, ValueId x, const kernels::BlocksForm &form)
 }  // namespace
 
 bool lower_dynamic_product(Lowering &l) {
+  if (l.node().op == &ops::kDynamicQuantizeConv) return lower_dynamic_convolution(l);
   const ValueId x = l.input(0), y = l.output();
-  std::array<Tensor, 4> constants;
-  for (std::size_t i = 0; i < constants.size(); ++i)
-    if (l.input(i + 1) != kNoValue) constants[i] = l.g.value(l.input(i + 1)).constant;
-  const auto &[weight, scales, zero, bias] = constants;
-  const DynamicOperand operand = on_own_grid(l, x, weight.dim(0));
-  const DynamicProduct product{l.plain_slot(QTN_FLOAT32, l.shape_of(y)), l.plain_slot(QTN_FLOAT32, {weight.dim(1)}),
-                               l.plain_slot(QTN_INT32, {static_cast<std::int64_t>(operand.rows)})};
-  l.add_step(
-      make_dynamic_product(operand, product, {weight, scales, zero, bias}, l.node().clamp, l.isa, l.pack_cache()));
-  l.set_real(y, product.y);
+  const Tensor &weight = l.g.value(l.input(1)).constant;
+  const LinearWeights integers = linear_weights(weight.to_contiguous(), 1, 1);
+  const SlotId product = l.plain_slot(QTN_FLOAT32, l.shape_of(y));
+  const auto rows = static_cast<std::size_t>(element_count(l.shape_of(y)) / weight.dim(1));
+  l.add_step(make_dynamic_gemm(on_own_grid(l, x), l.edge(product), rows, dynamic_weights(l, integers, integers.out),
+                               l.clamp(), l.isa, l.pack_cache()));
+  l.set_real(y, product);
   return true;
 }
 

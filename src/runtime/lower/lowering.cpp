@@ -141,10 +141,17 @@ PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
 
 LinearWeights Lowering::finished(LinearWeights w, std::size_t channels, const Quantizer &x, const Quantizer *y,
                                  std::size_t part) {
-  LinearWeights known = weights_.numbers({node_index_, part}, [&] {
+  return finished(std::move(w), part, [&](LinearWeights &of) {
     const ValueId bias = input(2);
-    finish_weights(w, bias == kNoValue ? nullptr : &g.value(bias).constant, channels, x, *g.value(input(1)).quantizer,
+    finish_weights(of, bias == kNoValue ? nullptr : &g.value(bias).constant, channels, x, *g.value(input(1)).quantizer,
                    y);
+  });
+}
+
+LinearWeights Lowering::finished(LinearWeights w, std::size_t part,
+                                 const std::function<void(LinearWeights &)> &finish) {
+  LinearWeights known = weights_.numbers({node_index_, part}, [&] {
+    finish(w);
     w.kernel = &gemm_kernel(w, isa);
     return w;
   });

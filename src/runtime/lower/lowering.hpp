@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 
 #include "runtime/layout.hpp"
 #include "runtime/lower/views.hpp"
@@ -49,6 +50,8 @@ class Lowering {
   /// channels over and over.
   LinearWeights finished(LinearWeights w, std::size_t channels, const Quantizer &x, const Quantizer *y,
                          std::size_t part = 0);
+  /// The same with biases and multipliers that `finish` gives them.
+  LinearWeights finished(LinearWeights w, std::size_t part, const std::function<void(LinearWeights &)> &finish);
   /// Where its outputs lie in an operand of this form, if all they do is to look at it.
   std::optional<std::vector<View>> views(const SlotForm &x) const;
   /// The same as slots; false where x is an input of the graph, whose memory no other slot may share.
@@ -118,6 +121,8 @@ class Lowering {
 
   // Operands in 8 bits that are made once for all nodes that read a value so.
   std::map<std::pair<graph::ValueId, ops::OwnGrid>, DynamicOperand> own_grids;
+  using Borders = std::pair<ops::Window::Dims, ops::Window::Dims>;  // at the beginning and the end of axes
+  std::map<std::tuple<graph::ValueId, ops::OwnGrid, Borders>, DynamicOperand> own_image_grids;
   std::map<std::pair<graph::ValueId, std::size_t>, BlocksOperand> in_blocks;  // by the length of a block
 
   /// Concatenations of which each begins as the longest one does, as in a dense block: they are its first channels.

@@ -66,6 +66,54 @@ bool join_channels_on_grid(Lowering &l) {
   return true;
 }
 
+/// Neighbours among channels.
+struct Run {
+  std::int64_t first, count;
+};
+
+/// What a Gather takes of so many channels, in that order.
+std::vector<Run> runs_of(const Tensor &indices, std::int64_t channels) {
+  std::vector<Run> runs;
+  for (const std::int64_t index : int_values(indices, "indices")) {
+    const std::int64_t channel = index < 0 ? index + channels : index;
+    if (!runs.empty() && runs.back().first + runs.back().count == channel)
+      ++runs.back().count;
+    else
+      runs.push_back({channel, 1});
+  }
+  return runs;
+}
+
+/// Channels of an image, a few runs of them, such as all and some of them once more: the step that computes the image
+/// writes those itself where nothing else reads it.
+bool choose_channels(Lowering &l) {
+  constexpr std::size_t kMostRuns = 12;
+  const Shape &shape = l.shape_of(l.output());
+  if (l.node().op != &ops::kGather || !l.constant_of(l.input(1)).has_data() || l.constant_of(l.input(1)).rank() != 1 ||
+      shape.size() < 3 || shape.size() > 5 || element_count(shape) == 0 ||
+      normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Gather") != 1)
+    return false;
+  const SlotId x = l.integer(l.input(0));
+  const std::int64_t channels = l.form(x).shape[1];
+  const std::vector<Run> runs = runs_of(l.constant_of(l.input(1)), channels);
+  const auto is_outside = [&](const Run &run) { return run.first < 0 || run.first + run.count > channels; };
+  if (runs.size() > kMostRuns || !lies_as_image(l.form(x)) || std::ranges::any_of(runs, is_outside)) return false;
+  const SlotId y = l.integer_output(l.output(), shape, channels_last_strides(shape));
+  std::ptrdiff_t channel = 0;
+  for (const Run &run : runs) {
+    Shape part = shape;
+    part[1] = run.count;
+    const View place{part, l.form(y).strides, channel};
+    channel += run.count;
+    Step *step = run.count == channels && l.is_dense_image(x) ? l.open_step(l.input(0), x) : nullptr;
+    if (step && step->spread_output(as_image(l.form(y).shape, l.form(y).strides)->pixel))
+      l.place_in(x, y, place);
+    else
+      l.add_step(make_copy(l.edge(l.add_view(x, {part, l.form(x).strides, run.first})), l.edge(l.add_view(y, place))));
+  }
+  return true;
+}
+
 }  // namespace
 
 bool lower_movement(Lowering &l) {
@@ -73,7 +121,7 @@ bool lower_movement(Lowering &l) {
     const std::size_t rank = l.shape_of(l.input(0)).size();
     if (rank >= 3 && rank <= 5) return lower_pool(l);
   }
-  if (l.node().op == &ops::kConcat && join_channels_on_grid(l)) return true;
+  if ((l.node().op == &ops::kConcat && join_channels_on_grid(l)) || choose_channels(l)) return true;
   std::vector<SlotId> views;
   if (l.as_views(l.integer(l.input(l.node().op->moved.first)), views)) {
     for (std::size_t o = 0; o < views.size(); ++o) l.set_integer(l.node().outputs[o], views[o]);

@@ -9,8 +9,11 @@ namespace {
 
 using Dims = ops::Window::Dims;
 
-/// Phases are steps of a plan. So many come of strides of 4 along three axes.
-constexpr std::int64_t kMostPhases = 64;
+/// Those of a product for all: a window of 1024 with hops of 256 has 256, an image that becomes 32 times as large 1024.
+constexpr std::int64_t kMostShared = 4096;
+
+/// How many times the taps of the weight such a product may have, with its zeros.
+constexpr std::int64_t kMostFilling = 4;
 
 /// Outputs that kernels compute at once, at least.
 constexpr std::int64_t kPanel = 16;
@@ -83,11 +86,11 @@ std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed) {
   Dims counts;
   std::int64_t all = 1;
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (transposed.stride[axis] > kMostPhases) return std::nullopt;
+    if (transposed.stride[axis] > kMostShared) return std::nullopt;
     counts[axis] = std::min(transposed.stride[axis], transposed.in[axis]);
     all *= counts[axis];
   }
-  if (all > kMostPhases) return std::nullopt;
+  if (all > kMostShared) return std::nullopt;
   std::vector<Phase> phases;
   for (std::int64_t i = 0; i < all; ++i) {
     Phase phase{};
@@ -116,7 +119,9 @@ bool share_product(const ops::Window &transposed, std::span<const Phase> phases,
     if (phase.window.dilation != Dims{1, 1, 1}) return false;
     own += phase.window.taps_count() * panels(filters);
   }
-  return joined(phases).window.taps_count() * panels(strides * filters) < own;
+  const std::int64_t taps = joined(phases).window.taps_count();
+  if (phases.size() > kMostPhases) return taps * strides <= kMostFilling * transposed.taps_count();
+  return taps * panels(strides * filters) < own;
 }
 
 Phase joined(std::span<const Phase> phases) {

@@ -19,12 +19,16 @@ struct Phase {
   std::size_t residue;                            ///< phases of one node with the same number have the same taps
 };
 
-/// The phases of the window over images of a ConvTranspose, from y to x. nullopt where there are more than are worth
-/// a step.
+/// So many may be steps of their own. They come of strides of 4 along three axes.
+inline constexpr std::size_t kMostPhases = 64;
+
+/// The phases of the window over images of a ConvTranspose, from y to x. nullopt where there are more than one product
+/// may have.
 std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed);
 
 /// Whether one product for all phases, each with zeros for the taps of others, is less work than one for each: where
-/// filters are few, since kernels compute many outputs at once.
+/// filters are few, since kernels compute many outputs at once. Where phases are too many for steps of their own, whether
+/// such a product is not much more work.
 bool share_product(const ops::Window &transposed, std::span<const Phase> phases, std::int64_t groups,
                    std::int64_t filters);
 /// The window over the taps of all.

@@ -134,6 +134,7 @@ bool reads_image(const kernels::GemmForm &form, const ops::Window &window) {
 struct Operands {
   Image x;  ///< channels and pixels in bytes
   std::uint8_t zero_point;
+  bool in_strips;  ///< whether a product may read the image where it lies
   std::function<Product(const PaddedImage *padded)> product;
   std::function<std::vector<std::int32_t>(const PaddedImage &padded, std::size_t panels)> bias;
 };
@@ -148,7 +149,7 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
     const Product product = operands.product(nullptr);
     return std::make_unique<PointwiseStep>(product, matrix_grid(product, rows, x.pixel), x.pixel);
   }
-  if (reads_image(form, window)) {
+  if (operands.in_strips && reads_image(form, window)) {
     const auto width = static_cast<std::size_t>(window.out[1]);
     const TaskGrid grid = image_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);
     const PaddedImage padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
@@ -183,9 +184,27 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
   };
   const auto bias = [&](const PaddedImage &padded, std::size_t panels) { return padded.bias(w, panels); };
   const Operands operands{*as_image(x.form.shape, x.form.strides),
-                          static_cast<std::uint8_t>(x.form.quantizer->zero_point()), product, bias};
+                          static_cast<std::uint8_t>(x.form.quantizer->zero_point()), true, product, bias};
   StepPtr step = make_conv(operands, kernel, rows_of(to), window, w.groups, w.out, w.k);
   step->macs = macs_of(to, w.groups, w.out, w.k);
+  return step;
+}
+
+StepPtr make_dynamic_conv(const DynamicOperand &x, const Edge &y, const ops::Window &window, const DynamicWeights &w,
+                          const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
+  const LinearWeights &integers = w.integers;
+  const kernels::GemmKernel &kernel = gemm_kernel(integers, isa);
+  const Image to = *as_image(y.form.shape, y.form.strides);
+  const auto product = [&](const PaddedImage *padded) {
+    const auto ldy = static_cast<std::size_t>(to.pixel);
+    if (!padded) return dynamic_product(x, y, ldy, w, clamp, kernel, isa, cache);
+    const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded->weights_form(), pack); };
+    return dynamic_product(x, y, ldy, {padded->weights(integers), w.bias, {}}, clamp, kernel, isa, cache_of_form);
+  };
+  // Sums of rows, which zero points of weights are multiplied by, are those of gathered ones.
+  const Operands operands{*as_image(x.q.form.shape, x.q.form.strides), 0, w.zeros.empty(), product, nullptr};
+  StepPtr step = make_conv(operands, kernel, rows_of(to), window, integers.groups, integers.out, integers.k);
+  step->macs = macs_of(to, integers.groups, integers.out, integers.k);
   return step;
 }
 
@@ -200,7 +219,7 @@ StepPtr make_real_conv(const Edge &x, const Edge &y, const ops::Window &window, 
   bytes.c *= sizeof(float);
   bytes.pixel *= sizeof(float);
   StepPtr step =
-      make_conv({bytes, 0, product, nullptr}, kernel, rows_of(to), window, w.groups, w.out, w.k * sizeof(float));
+      make_conv({bytes, 0, true, product, nullptr}, kernel, rows_of(to), window, w.groups, w.out, w.k * sizeof(float));
   step->macs = macs_of(to, w.groups, w.out, w.k);
   return step;
 }

@@ -2,6 +2,9 @@
 #include "kernels/depthwise/depthwise.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
 
 #include "kernels/kernel.hpp"
 #include "runtime/layout.hpp"
@@ -13,21 +16,32 @@ namespace {
 // A task is worth handing to a thread, and few enough rows to balance threads: one or two microseconds.
 constexpr std::size_t kBandRows = 28, kGroupChannels = 256;
 
+/// Where the packed weights of each group of channels begin, and the end of the last.
+std::vector<std::size_t> places(const kernels::DepthwiseKernel &kernel, const kernels::DepthwiseWindow &window,
+                                std::size_t channels) {
+  std::vector<std::size_t> places{0};
+  for (std::size_t first = 0; first < channels; first += kGroupChannels)
+    places.push_back(places.back() +
+                     round_up(kernel.packed_bytes(window, std::min(kGroupChannels, channels - first)), kAlignment));
+  return places;
+}
+
+/// Channels [first, first + channels): one filter of k taps for each becomes one row of channels for each tap.
+void copy_by_tap(const LinearWeights &w, std::size_t first, std::size_t channels, std::int8_t *to) {
+  for (std::size_t c = 0; c < channels; ++c)
+    for (std::size_t t = 0; t < w.k; ++t) to[t * channels + c] = w.filter(first + c)[t];
+}
+
 PackedWeights pack(const kernels::DepthwiseKernel &kernel, const kernels::DepthwiseWindow &window,
                    const LinearWeights &w) {
-  // One filter of k taps for each channel becomes one row of channels for each tap.
   PackedWeights packed;
-  std::size_t size = 0;
-  for (std::size_t first = 0; first < w.groups; first += kGroupChannels) {
-    packed.offsets.push_back(size);
-    size += round_up(kernel.packed_bytes(window, std::min(kGroupChannels, w.groups - first)), kAlignment);
-  }
-  packed.bytes = AlignedBuffer(size);
+  packed.offsets = places(kernel, window, w.groups);
+  packed.bytes = AlignedBuffer(packed.offsets.back());
+  packed.offsets.pop_back();
   for (std::size_t i = 0; i < packed.offsets.size(); ++i) {
     const std::size_t first = i * kGroupChannels, channels = std::min(kGroupChannels, w.groups - first);
     std::vector<std::int8_t> by_tap(channels * w.k);
-    for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t t = 0; t < w.k; ++t) by_tap[t * channels + c] = w.filter(first + c)[t];
+    copy_by_tap(w, first, channels, by_tap.data());
     kernel.pack(packed.bytes.data() + packed.offsets[i], window,
                 {by_tap.data(), w.bias.data() + first, w.multiplier.data() + first, channels});
   }
@@ -100,28 +114,80 @@ class Result {
   ops::Clamp clamp_;
 };
 
+/// Weights that are packed in each run, for a grid of x that only the run knows: they are few.
+class RunPack {
+ public:
+  RunPack(const DynamicOperand &x, const LinearWeights &w, const PackCache &cache)
+      : x_(x), taps_(w.k), scales_(w.multiplier), by_tap_(cache(0, [&] { return by_tap(w); })) {}
+
+  void pack(const Context &c, const kernels::DepthwiseKernel &kernel, const kernels::DepthwiseWindow &window,
+            std::span<const std::size_t> places, std::byte *to) const {
+    const float scale = *c.tensor(x_.scales).as<const float>();
+    const std::int32_t zero = *c.tensor(x_.zeros).as<const std::int32_t>();
+    const auto *weights = by_tap_->bytes.as<const std::int8_t>();
+    const auto *sums = reinterpret_cast<const std::int32_t *>(by_tap_->bytes.data() + by_tap_->offsets[0]);
+    std::array<std::int32_t, kGroupChannels> bias;
+    std::array<float, kGroupChannels> multiplier;
+    for (std::size_t first = 0; first < scales_.size(); first += kGroupChannels) {
+      const std::size_t channels = std::min(kGroupChannels, scales_.size() - first);
+      for (std::size_t i = 0; i < channels; ++i) {
+        bias[i] = -zero * sums[first + i];
+        multiplier[i] = scale * scales_[first + i];
+      }
+      kernel.pack(to + places[first / kGroupChannels], window,
+                  {weights + first * taps_, bias.data(), multiplier.data(), channels});
+    }
+  }
+
+ private:
+  /// And behind them the sums of all filters.
+  static PackedWeights by_tap(const LinearWeights &w) {
+    PackedWeights packed;
+    packed.offsets = {round_up(w.groups * w.k, kAlignment)};
+    packed.bytes = AlignedBuffer(packed.offsets[0] + w.groups * sizeof(std::int32_t));
+    auto *sums = reinterpret_cast<std::int32_t *>(packed.bytes.data() + packed.offsets[0]);
+    for (std::size_t first = 0; first < w.groups; first += kGroupChannels)
+      copy_by_tap(w, first, std::min(kGroupChannels, w.groups - first), packed.bytes.as<std::int8_t>() + first * w.k);
+    for (std::size_t o = 0; o < w.groups; ++o) sums[o] = std::reduce(w.filter(o), w.filter(o) + w.k, 0);
+    return packed;
+  }
+
+  DynamicOperand x_;
+  std::size_t taps_;
+  std::vector<float> scales_;
+  PackedPtr by_tap_;
+};
+
+/// A window over every pixel of what it reads, and how many pixels are apart that are read together: where taps are
+/// apart and outputs are not.
+struct SiftedWindow {
+  kernels::DepthwiseWindow window;
+  std::ptrdiff_t apart[2] = {1, 1};
+
+  explicit SiftedWindow(const ops::Window &of) : window(kernel_window(of)) {
+    for (const std::size_t axis : {0, 1}) {
+      if (window.kernel[axis] == 1) window.dilation[axis] = 1;
+      if (window.stride[axis] == 1) std::swap(apart[axis], window.dilation[axis]);
+    }
+  }
+};
+
 /// Tasks are bands of rows of one group of channels.
 class DepthwiseStep final : public TailedStep {
  public:
   DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                 const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache)
-      : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
-        window_(kernel_window(window)),
-        x_(x.slot),
-        image_(*as_image(x.form.shape, x.form.strides)),
-        y_image_(*as_image(y.form.shape, y.form.strides)),
-        result_(kernel_, y.form.dtype, range, clamp),
-        outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
-    for (const std::size_t axis : {0, 1}) {
-      if (window_.kernel[axis] == 1) window_.dilation[axis] = 1;
-      if (window_.stride[axis] == 1) std::swap(apart_[axis], window_.dilation[axis]);
-    }
+      : DepthwiseStep(x, y, window, w, range, clamp, isa) {
+    outside_ = static_cast<std::uint8_t>(x.form.quantizer->zero_point());
     packed_ = cache(form_of(window_), [&] { return pack(kernel_, window_, w); });
-    kernel = kernel_.name;
-    integer = true;
-    reads = {x.slot};
-    writes = {y.slot};
-    macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);
+  }
+
+  /// Windows have no borders of their own.
+  DepthwiseStep(const DynamicOperand &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+                const ops::Clamp &clamp, Isa isa, const PackCache &cache)
+      : DepthwiseStep(x.q, y, window, w, QuantizedRange{}, clamp, isa) {
+    run_pack_.emplace(x, w, cache);
+    reads.insert(reads.end(), {x.scales, x.zeros});
   }
 
   bool spread_output(std::ptrdiff_t pixel) override {
@@ -129,12 +195,15 @@ class DepthwiseStep final : public TailedStep {
     return true;
   }
 
-  std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(window_), kAlignment); }
+  std::size_t lane_bytes() const override { return kernel_bytes() + (run_pack_ ? places_.back() : 0); }
 
   void run(const Context &c) const override {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
-    const std::size_t groups = packed_->offsets.size(), band_rows = kBandRows * static_cast<std::size_t>(apart_[0]);
+    std::byte *in_run = c.lane_scratch(0) + kernel_bytes();
+    if (run_pack_) run_pack_->pack(c, kernel_, window_, places_, in_run);
+    const std::byte *packed = run_pack_ ? in_run : packed_->bytes.data();
+    const std::size_t groups = places_.size() - 1, band_rows = kBandRows * static_cast<std::size_t>(apart_[0]);
     const std::size_t bands = ceil_div(static_cast<std::size_t>(y_image_.h), band_rows);
     const std::size_t ns = static_cast<std::size_t>(macs) / 128;
     for_chunks(c, static_cast<std::size_t>(image_.n) * bands * groups, ns, [&](std::size_t lane, std::size_t chunk) {
@@ -146,7 +215,7 @@ class DepthwiseStep final : public TailedStep {
       kernels::DepthwiseArgs args{};
       args.outside = outside_;
       args.channels = std::min(kGroupChannels, static_cast<std::size_t>(image_.c) - channel);
-      args.packed = packed_->bytes.data() + packed_->offsets[group];
+      args.packed = packed + places_[group];
       args.scratch = c.lane_scratch(lane);
       const std::uint8_t *from = x + image * image_.pixels() * image_.pixel + channel;
       for (std::ptrdiff_t i = 0; i < std::min(apart_[0], y_image_.h); ++i)
@@ -165,6 +234,25 @@ class DepthwiseStep final : public TailedStep {
   }
 
  private:
+  DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+                const QuantizedRange &range, const ops::Clamp &clamp, Isa isa)
+      : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
+        window_(SiftedWindow(window).window),
+        places_(places(kernel_, window_, w.groups)),
+        x_(x.slot),
+        image_(*as_image(x.form.shape, x.form.strides)),
+        y_image_(*as_image(y.form.shape, y.form.strides)),
+        result_(kernel_, y.form.dtype, range, clamp) {
+    std::ranges::copy(SiftedWindow(window).apart, apart_);
+    kernel = kernel_.name;
+    integer = true;
+    reads = {x.slot};
+    writes = {y.slot};
+    macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);
+  }
+
+  std::size_t kernel_bytes() const { return round_up(kernel_.scratch_bytes(window_), kAlignment); }
+
   /// The pixels of an image, which begins at `from`, that these outputs read.
   void sift(kernels::DepthwiseArgs &args, const Sieve &rows, const Sieve &columns, const std::uint8_t *from) const {
     const std::ptrdiff_t row = image_.w * image_.pixel;
@@ -182,12 +270,14 @@ class DepthwiseStep final : public TailedStep {
 
   const kernels::DepthwiseKernel &kernel_;
   kernels::DepthwiseWindow window_;
-  std::ptrdiff_t apart_[2] = {1, 1};  ///< pixels that are read together, where taps are apart and outputs are not
-  PackedPtr packed_;
+  std::vector<std::size_t> places_;  ///< of groups in what is packed
+  std::ptrdiff_t apart_[2];
+  PackedPtr packed_;  ///< or, where a grid is known only in the run:
+  std::optional<RunPack> run_pack_;
   SlotId x_;
   Image image_, y_image_;
   Result result_;
-  std::uint8_t outside_;
+  std::uint8_t outside_ = 0;
 };
 
 /// Over volumes: rows of taps, which lie in several planes, are copied below one another for each row of outputs.
@@ -294,6 +384,12 @@ StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, 
                        const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
   if (!is_flat(window)) return std::make_unique<VolumeStep>(x, y, window, w, range, clamp, isa, cache);
   return std::make_unique<DepthwiseStep>(x, y, window, w, range, clamp, isa, cache);
+}
+
+std::unique_ptr<TailedStep> make_dynamic_depthwise(const DynamicOperand &x, const Edge &y, const ops::Window &window,
+                                                   const LinearWeights &w, const ops::Clamp &clamp, Isa isa,
+                                                   const PackCache &cache) {
+  return std::make_unique<DepthwiseStep>(x, y, window, w, clamp, isa, cache);
 }
 
 }  // namespace qtn::runtime

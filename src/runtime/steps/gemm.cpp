@@ -33,6 +33,11 @@ StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWe
   return make_gemm(integer_product(x, y, w.out, w, range, clamp, gemm_kernel(w, isa), cache), rows);
 }
 
+StepPtr make_dynamic_gemm(const DynamicOperand &x, const Edge &y, std::size_t rows, const DynamicWeights &w,
+                          const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
+  return make_gemm(dynamic_product(x, y, w.integers.out, w, clamp, gemm_kernel(w.integers, isa), isa, cache), rows);
+}
+
 StepPtr make_real_gemm(const Edge &x, const Edge &y, std::size_t rows, const RealWeights &w, const ops::Clamp &clamp,
                        Isa isa, const PackCache &cache) {
   return make_gemm(real_product(x, y, w.out, w, clamp, kernels::choose(kernels::gemm_real_kernels(), isa), cache),

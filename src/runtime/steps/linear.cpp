@@ -171,6 +171,15 @@ Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const Lin
           small};
 }
 
+Product dynamic_product(const DynamicOperand &x, const Edge &y, std::size_t ldy, const DynamicWeights &w,
+                        const ops::Clamp &clamp, const kernels::GemmKernel &kernel, Isa isa, const PackCache &cache) {
+  const LinearWeights &l = w.integers;
+  const PackedPtr packed = cache(0, [&] { return RunGrid::with_columns(pack_groups(kernel, l), kernel, w); });
+  Product product{x.q, y, ldy, l.groups, l.out, l.k, kernel, kernel.run_rows, packed, clamp};
+  product.grid.emplace(x, w, kernel, *packed, isa);
+  return product;
+}
+
 Product real_product(const Edge &x, const Edge &y, std::size_t ldy, const RealWeights &w, const ops::Clamp &clamp,
                      const kernels::GemmRealKernel &kernel, const PackCache &cache) {
   const auto pack = [&] { return SharedPacks::get(w, kernel, [&] { return pack_groups(kernel, w); }); };
@@ -184,6 +193,7 @@ LinearStep::LinearStep(const Product &product, const TaskGrid &grid)
   if (!integer) float_mode = FloatMode::without_denormals;
   reads = {product.x.slot};
   writes = {product.y.slot};
+  if (product.grid) reads.insert(reads.end(), {product.grid->x().scales, product.grid->x().zeros});
 }
 
 bool LinearStep::spread_output(std::ptrdiff_t pixel) {
@@ -217,6 +227,11 @@ void LinearStep::multiply(const Context &c, const kernels::GemmArgs &task_args, 
   std::byte *held = scratch + lane_bytes() - held_bytes();
   args.ldy = static_cast<std::ptrdiff_t>(held_rows_ != 0 ? args.n : product_.ldy);
   auto *y = static_cast<std::uint8_t *>(c.tensor(output()).data());
+  kernels::GemmRows rows;
+  if (product_.grid) {
+    rows = *task_args.rows;
+    args.rows = &rows;
+  }
   for (std::size_t done = 0; done < task_args.m; done += step) {
     const std::size_t row = task.first + done;
     args.m = std::min(step, task_args.m - done);
@@ -225,11 +240,14 @@ void LinearStep::multiply(const Context &c, const kernels::GemmArgs &task_args, 
     grid_.part ? multiply_by_parts(args, scratch) : product_.run(args);
     run_tails(c, {static_cast<std::uint8_t *>(args.y), args.ldy * static_cast<std::ptrdiff_t>(element_), row,
                   args.image ? task.count : args.m, at * element_, args.n * element_, y});
+    if (!product_.grid) continue;
+    rows.scale += args.m;
+    rows.zero += args.m;
   }
 }
 
 bool LinearStep::add_to_rows(const Tensor &row, const ops::Clamp &clamp) {
-  if (!integer || !makes_matrices() || product_.y.form.dtype != QTN_FLOAT32 || has_tails() ||
+  if (!integer || !makes_matrices() || product_.y.form.dtype != QTN_FLOAT32 || has_tails() || product_.grid ||
       !product_.addend.empty() || product_.clamp.lo != -kInfinity || product_.clamp.hi != kInfinity)
     return false;
   const auto *from = row.as<const float>();
@@ -279,6 +297,8 @@ void LinearStep::run(const Context &c) const {
       args.small = p.small;
       args.addend = p.addend.empty() ? nullptr : p.addend.data() + column;
       args.image = from.image.strips ? &from.image : nullptr;
+      kernels::GemmRows rows_on_grid;
+      if (p.grid) p.grid->describe(c, first, group, column, scratch + grid_at(), rows_on_grid, args);
       multiply(c, args, scratch, {first, count, group, column, false}, at);
     }
   });

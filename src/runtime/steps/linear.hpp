@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/gemm_real/gemm_real.hpp"
+#include "runtime/steps/run_grid.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -44,14 +45,18 @@ struct Product {
   PackedPtr packed;
   ops::Clamp clamp;
   QuantizedRange range = {};
-  bool small = false;           ///< GemmArgs::small
-  std::vector<float> addend{};  ///< GemmArgs::addend; empty: none
+  bool small = false;             ///< GemmArgs::small
+  std::vector<float> addend{};    ///< GemmArgs::addend; empty: none
+  std::optional<RunGrid> grid{};  ///< of x, where only a run knows it
 };
 
 /// One of integers; `w` is in the order in which rows are read.
 Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const LinearWeights &w,
                         const QuantizedRange &range, const ops::Clamp &clamp, const kernels::GemmKernel &kernel,
                         const PackCache &cache);
+/// One of integers on a grid that only a run knows, to floats.
+Product dynamic_product(const DynamicOperand &x, const Edge &y, std::size_t ldy, const DynamicWeights &w,
+                        const ops::Clamp &clamp, const kernels::GemmKernel &kernel, Isa isa, const PackCache &cache);
 /// One of floats.
 Product real_product(const Edge &x, const Edge &y, std::size_t ldy, const RealWeights &w, const ops::Clamp &clamp,
                      const kernels::GemmRealKernel &kernel, const PackCache &cache);
@@ -66,7 +71,7 @@ class LinearStep : public TailedStep {
   bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out * element_ < kNarrow; }
   bool hold_blocks() final;
   bool add_to_rows(const Tensor &row, const ops::Clamp &clamp) final;
-  std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment) + held_bytes(); }
+  std::size_t lane_bytes() const final { return grid_at() + grid_bytes() + held_bytes(); }
 
  protected:
   LinearStep(const Product &product, const TaskGrid &grid);
@@ -102,6 +107,10 @@ class LinearStep : public TailedStep {
   std::size_t product_bytes() const {
     if (grid_.part) return grid_.row_block * copied_row();
     return round_up(product_.form.scratch_bytes(grid_.row_block, product_.k), kAlignment);
+  }
+  std::size_t grid_at() const { return product_bytes() + round_up(rows_bytes(), kAlignment); }
+  std::size_t grid_bytes() const {
+    return product_.grid ? product_.grid->scratch_bytes(grid_.row_block, grid_.column_block) : 0;
   }
   void multiply_by_parts(kernels::GemmArgs args, std::byte *copy) const;
   /// A task's product, and what its tails make of it; `at` is its first column of all groups.

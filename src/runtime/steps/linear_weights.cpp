@@ -31,14 +31,28 @@ Sums sums_of(const std::int8_t *weights, std::size_t count) {
   return sums;
 }
 
+/// Contiguous, and uint8 128 further down.
+Tensor as_int8(const Tensor &bytes) {
+  const Tensor plain = bytes.to_contiguous();
+  if (plain.dtype() != QTN_UINT8) return plain;
+  const Tensor moved(QTN_INT8, plain.shape());
+  std::transform(plain.as<const std::uint8_t>(), plain.as<const std::uint8_t>() + plain.count(),
+                 moved.as<std::int8_t>(), [](std::uint8_t v) { return static_cast<std::int8_t>(v ^ 0x80); });
+  return moved;
+}
+
 }  // namespace
 
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node) {
-  const Tensor weight = to_plain(g.value(node.inputs[1]).constant);
-  const bool conv = std::string_view(node.op->name) == "Conv";
-  const std::size_t channel_axis = graph::output_channel_axis(node);
+  const bool conv = node.op == &ops::kConv;
+  return linear_weights(to_plain(g.value(node.inputs[1]).constant), graph::output_channel_axis(node),
+                        conv ? static_cast<std::size_t>(node.attrs.get_int("group", 1)) : 1);
+}
+
+LinearWeights linear_weights(const Tensor &weight, std::size_t channel_axis, std::size_t groups) {
+  const bool conv = weight.rank() > 2;
   LinearWeights w;
-  w.groups = conv ? static_cast<std::size_t>(node.attrs.get_int("group", 1)) : 1;
+  w.groups = groups;
   const auto channels = static_cast<std::size_t>(weight.dim(channel_axis));
   w.out = channels / w.groups;
   w.k = channels == 0 ? 0 : static_cast<std::size_t>(weight.count()) / channels;
@@ -46,7 +60,7 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node) {
   const auto o_count = static_cast<std::int64_t>(channels), k = static_cast<std::int64_t>(w.k);
   const std::int64_t in = conv ? weight.dim(1) : k, taps = conv && in ? k / in : 1;
   const Tensor ordered = weight.view({o_count, taps, in}, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count});
-  w.weight = Lazy<Tensor>::by([ordered] { return ordered.to_contiguous(); });
+  w.weight = Lazy<Tensor>::by([ordered] { return as_int8(ordered); });
   w.taps = static_cast<std::size_t>(taps);
   return w;
 }

@@ -58,6 +58,8 @@ struct LinearWeights {
 };
 /// Where the integers of Conv, Gemm and MatMul come from; finish_weights() says the rest.
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node);
+/// The same of a tensor of bytes: filters of convolutions, or a matrix; uint8 is read as the int8 grid 128 further down.
+LinearWeights linear_weights(const Tensor &weight, std::size_t channel_axis, std::size_t groups);
 /// Biases, multipliers and sums for the integers of `w`, whose outputs are so many channels over and over.
 void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, const Quantizer &x, const Quantizer &wq,
                     const Quantizer *y);
@@ -159,26 +161,31 @@ StepPtr make_placement(SlotId x, SlotId updates, SlotId y, std::vector<Placement
 /// Rows of a table of 8-bit integers, per tensor or by row, by int64 or int32 indices, as floats without gaps.
 StepPtr make_embedding(const Tensor &table, const Edge &indices, const Edge &y, Isa isa);
 
-/// Floats [rows][k], and what they come to on the uint8 grids that they give themselves.
+/// Floats, and what they come to on the uint8 grids that they give themselves.
 struct DynamicOperand {
-  SlotId real, q;
-  SlotId scales, zeros;  ///< float and int32 [rows], all equal where the tensor has one grid
-  std::size_t rows, k;
+  Edge real, q;          ///< both contiguous, or images of which q may have borders
+  SlotId scales, zeros;  ///< float and int32: one for each row, along the last axis, or one for all
+  bool by_row;
+  std::ptrdiff_t inside = 0;  ///< bytes of q before what lies within its borders
 };
-/// `who` begins the message where floats have no grid.
-StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, const ops::OwnGrid &grid, Isa isa);
+/// Borders get the zero point. `who` begins the message where floats have no grid.
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, Numerics numerics, Isa isa);
 
-/// Where DynamicQuantizeMatMul writes to: its result, and numbers of one run.
-struct DynamicProduct {
-  SlotId y, multipliers, sums;  ///< float [rows][columns], float [columns], int32 [rows]
+/// Weights of a product whose x has such a grid.
+struct DynamicWeights {
+  LinearWeights integers;           ///< multiplied by their scales, without biases
+  std::vector<float> bias;          ///< [groups * out]; empty: none
+  std::vector<std::int32_t> zeros;  ///< zero points [groups * out]; empty: all 0, as they are where rows have grids
 };
-/// The node's inputs 1 to 4, without data where absent.
-struct DynamicConstants {
-  Tensor weight, scales, zero, bias;
-};
-/// Grids of rows take int8 weights without zero points.
-StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &product, const DynamicConstants &constants,
-                             const std::optional<ops::Clamp> &clamp, Isa isa, const PackCache &cache);
+/// To float32; x and y as for the functions above, with windows that have no borders of their own.
+StepPtr make_dynamic_conv(const DynamicOperand &x, const Edge &y, const ops::Window &window, const DynamicWeights &w,
+                          const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+/// Without a bias; windows are flat.
+std::unique_ptr<TailedStep> make_dynamic_depthwise(const DynamicOperand &x, const Edge &y, const ops::Window &window,
+                                                   const LinearWeights &w, const ops::Clamp &clamp, Isa isa,
+                                                   const PackCache &cache);
+StepPtr make_dynamic_gemm(const DynamicOperand &x, const Edge &y, std::size_t rows, const DynamicWeights &w,
+                          const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 
 enum class Pooling { max, average };
 StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,

@@ -3,7 +3,8 @@
 #include <random>
 
 #include "graph/integer.hpp"
-#include "graph/passes/dynamic_products.hpp"
+#include "graph/pipelines.hpp"
+#include "onnx/dynamic_products.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/own_functions.hpp"
 #include "onnx/support.hpp"
@@ -126,6 +127,35 @@ void test_files_give_the_same_bits(void **) {
       if (!equal(evaluated(read, x), evaluated(g, x))) fail_test("other bits come back");
     }
   }
+}
+
+/// The same of convolutions, whose numbers for channels broadcast over images in files.
+void test_convolutions_in_files(void **) {
+  const Tensor x = random_floats({1, 4, 6, 5}, 9);
+  for (const bool by_channel : {false, true})
+    for (const Numerics numerics : {Numerics::onnx, Numerics::fbgemm}) {
+      GraphBuilder b;
+      b.input("x", {-1, 4, -1, -1}).constant("w", random_integers<std::int8_t>(QTN_INT8, {6, 2, 3, 3}, 1));
+      b.constant("z", random_integers<std::int8_t>(QTN_INT8, by_channel ? Shape{6} : Shape{}, 2));
+      b.constant("s", Tensor::from<float>(QTN_FLOAT32, by_channel ? Shape{6} : Shape{},
+                                          std::vector<float>(by_channel ? 6 : 1, 0.03f)));
+      b.constant("b", random_floats({6}, 3));
+      b.node("DynamicQuantizeConv", "conv", {"x", "w", "s", "z", "b"}, {"y"},
+             attrs({{"group", std::int64_t{2}}, {"pads", std::vector<std::int64_t>{1, 0, 1, 2}}}));
+      graph::Graph g = b.build({"y"});
+      g.nodes[0].clamp = ops::Clamp{0, 2};
+      ops::set_own_grid(g.nodes[0].attrs, {numerics});
+      if (numerics == Numerics::onnx)
+        expect_operators(operators_in_file(g, {.opset = 13}),
+                         {"DynamicQuantizeLinear", "ConvInteger", "Cast", "Mul", "Mul", "Add", "Clip"});
+      const graph::Graph read = parse(onnx::serialize(g, {.opset = 13}));
+      expect_operators(operators(read), {"DynamicQuantizeConv", "Add", "Clip"});
+      if (!equal(evaluated(read, x), evaluated(g, x))) fail_test("other bits come back");
+      graph::Graph fused = read;
+      graph::run_passes(fused, graph::Pipeline::execution);
+      expect_operators(operators(fused), {"DynamicQuantizeConv"});
+      if (!equal(evaluated(fused, x), evaluated(g, x))) fail_test("other bits with the bias inside");
+    }
 }
 
 /// What a file says of PyTorch's grids, operator by operator: ties, small and vanishing scales, one-sided ranges.
@@ -345,7 +375,7 @@ void test_only_own_sums_of_columns_are_folded(void **) {
     GraphBuilder b;
     b.input("x", {2, 3}).constant("w", random_integers<std::int8_t>(QTN_INT8, {3, 2}, 1));
     const Tensor w = random_integers<std::int8_t>(QTN_INT8, {3, 2}, 1);
-    Tensor sums = graph::column_sums_of(w, Tensor());
+    Tensor sums = onnx::column_sums_of(w, Tensor());
     sums.as<std::int32_t>()[1] += change;
     b.constant("sums", sums).constant("s", Tensor::scalar(0.1f));
     b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "scale", "zero"}, attrs({{"granularity", "row"}}));
@@ -399,6 +429,7 @@ void test_only_such_products_are_folded(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_files_give_the_same_bits),
+      cmocka_unit_test(qtn::test::test_convolutions_in_files),
       cmocka_unit_test(qtn::test::test_functions_compute_the_operator),
       cmocka_unit_test(qtn::test::test_function_computes_products),
       cmocka_unit_test(qtn::test::test_nodes_of_functions_are_recognized),

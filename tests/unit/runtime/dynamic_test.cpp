@@ -139,6 +139,92 @@ void test_forms(void **) {
       }
 }
 
+struct DynamicConv {
+  Shape x, w;
+  Attrs attributes = {};
+  qdtype dtype = QTN_INT8;
+  std::int64_t zeros = 0, scales = 1;  ///< how many
+  bool bias = false;
+
+  void add(GraphBuilder &b, const std::string &name) const {
+    std::mt19937 generator(7);
+    const auto integers = [&](const Shape &shape) {
+      Tensor t(dtype, shape);
+      for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(generator());
+      return t;
+    };
+    b.constant(name + ".w", integers(w)).constant(name + ".s", random({scales}, 0.1f, 1, 3));
+    if (zeros) b.constant(name + ".z", integers({zeros}));
+    if (bias) b.constant(name + ".b", random({w[0]}, -9, 9, 4));
+    b.node("DynamicQuantizeConv", name,
+           {"x", name + ".w", name + ".s", zeros ? name + ".z" : "", bias ? name + ".b" : ""}, {name + ".y"}, attributes);
+  }
+};
+
+Attrs window(const std::vector<std::int64_t> &pads, const std::vector<std::int64_t> &strides = {},
+             std::int64_t groups = 1, const std::vector<std::int64_t> &dilations = {}) {
+  Attrs found;
+  if (!pads.empty()) found.set("pads", pads);
+  if (!strides.empty()) found.set("strides", strides);
+  if (!dilations.empty()) found.set("dilations", dilations);
+  if (groups != 1) found.set("group", groups);
+  return found;
+}
+
+/// Lines, images and volumes; windows in place, in strips and gathered, of one channel, of groups; weights of both types
+/// with and without zero points; borders that differ from side to side, and clamps.
+void test_convolutions(void **) {
+  const Attrs square = window({1, 1, 1, 1});
+  const DynamicConv all[] = {
+      {{2, 8, 9, 7}, {5, 8, 1, 1}},
+      {{2, 8, 9, 7}, {5, 8, 1, 1}, {}, QTN_UINT8, 1, 1, true},
+      {{1, 3, 20, 21}, {40, 3, 7, 7}, window({3, 3, 3, 3}, {2, 2}), QTN_INT8, 0, 40, true},
+      {{2, 16, 17, 19}, {33, 16, 3, 3}, square, QTN_INT8, 0, 33, true},
+      {{2, 16, 17, 19}, {33, 16, 3, 3}, square, QTN_UINT8, 1, 1, true},
+      {{1, 6, 12, 9}, {4, 6, 3, 2}, window({2, 0, 1, 1}, {1, 2}, 1, {2, 1}), QTN_UINT8, 4, 4},
+      {{1, 6, 12, 9}, {4, 6, 3, 2}, window({0, 1, 1, 0}), QTN_INT8, 4, 1, true},
+      {{1, 12, 11, 10}, {8, 3, 3, 3}, window({1, 1, 1, 1}, {}, 4), QTN_INT8, 0, 8, true},
+      {{1, 12, 11, 10}, {8, 3, 3, 3}, window({1, 1, 1, 1}, {}, 4), QTN_UINT8, 8, 8},
+      {{1, 12, 11, 10}, {4, 3, 3, 3}, window({1, 1, 1, 1}, {}, 4), QTN_INT8, 0, 4, true},
+      {{2, 300, 15, 13}, {300, 1, 3, 3}, window({1, 1, 1, 1}, {}, 300), QTN_INT8, 0, 300, true},
+      {{1, 37, 16, 13}, {37, 1, 5, 5}, window({2, 1, 2, 3}, {2, 2}, 37)},
+      {{1, 20, 16, 13}, {20, 1, 3, 3}, window({2, 2, 2, 2}, {}, 20, {2, 2}), QTN_INT8, 0, 20, true},
+      {{1, 6, 9, 8}, {12, 1, 3, 3}, window({1, 1, 1, 1}, {}, 6), QTN_INT8, 0, 12, true},
+      {{2, 5, 40}, {7, 5, 4}, window({3, 0}), QTN_INT8, 0, 7, true},
+      {{1, 9, 40}, {9, 1, 5}, window({4, 0}, {}, 9), QTN_INT8, 0, 9, true},
+      {{1, 4, 30, 1}, {6, 4, 5, 1}, window({2, 0, 2, 0}), QTN_UINT8, 1},
+      {{1, 4, 5, 6, 7}, {6, 4, 3, 3, 3}, window({1, 0, 1, 1, 2, 1}), QTN_INT8, 0, 6, true},
+      {{1, 4, 5, 6, 7}, {4, 1, 3, 3, 3}, window({1, 1, 1, 1, 1, 1}, {}, 4), QTN_INT8, 0, 4, true},
+  };
+  for (const DynamicConv &conv : all)
+    for (const bool relu : {false, true}) {
+      GraphBuilder b;
+      b.input("x", conv.x);
+      conv.add(b, "conv");
+      if (relu) b.node("Relu", "relu", {"conv.y"}, {"r"});
+      Tensor x = random(conv.x, -1, 2, 5);
+      expect_native_is_reference(b.build({relu ? "r" : "conv.y"}), x, {"Copy", "Copy"});
+    }
+}
+
+/// Convolutions that read one value share its integers where they have the same borders, numerics are those of the node.
+void test_convolutions_of_one_value(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 8, 9, 7});
+  const DynamicConv first{{}, {5, 8, 3, 3}, window({1, 1, 1, 1})}, second{{}, {6, 8, 3, 3}, window({1, 1, 1, 1})};
+  const DynamicConv inner{{}, {5, 8, 3, 3}}, torch{{}, {5, 8, 1, 1}, attrs({{"numerics", "fbgemm"}})};
+  first.add(b, "first");
+  second.add(b, "second");
+  inner.add(b, "inner");
+  torch.add(b, "torch");
+  const graph::Graph g = b.build({"first.y", "second.y", "inner.y", "torch.y"});
+  const Tensor x = random({1, 8, 9, 7}, -1, 2, 5), *inputs[] = {&x};
+  expect_native_is_reference(g, x, {"Copy", "Copy", "Copy", "Copy", "Copy"});
+  const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
+  const auto is_quantize = [](const auto &node) { return node.at("op") == "DynamicQuantizeLinear"; };
+  assert_int_equal(std::ranges::count_if(profile.at("nodes"), is_quantize), 3);
+}
+
 void test_grids_are_found_once(void **) {
   GraphBuilder b;
   b.input("x", {2, 8});
@@ -211,7 +297,8 @@ int main() {
       cmocka_unit_test(qtn::test::test_wide_range),    cmocka_unit_test(qtn::test::test_ranges),
       cmocka_unit_test(qtn::test::test_forms),         cmocka_unit_test(qtn::test::test_grids_are_found_once),
       cmocka_unit_test(qtn::test::test_large_weights), cmocka_unit_test(qtn::test::test_deep_products),
-      cmocka_unit_test(qtn::test::test_weights_only),
+      cmocka_unit_test(qtn::test::test_weights_only),  cmocka_unit_test(qtn::test::test_convolutions),
+      cmocka_unit_test(qtn::test::test_convolutions_of_one_value),
   };
   return cmocka_run_group_tests_name("runtime/dynamic", tests, nullptr, nullptr);
 }

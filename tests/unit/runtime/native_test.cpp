@@ -302,6 +302,28 @@ void test_concat_of_channels(void **) {
   expect_native_is_reference(b.build({"z"}), 7);
 }
 
+/// All channels and some of them once more, which the step before may write; in another order, from the end, and nearly
+/// each for itself.
+void test_chosen_channels(void **) {
+  const std::vector<std::int64_t> orders[] = {{0, 1, 2, 3, 4, 5, 6, 7, 3, 0, 0, 6},
+                                              {4, 5, 6, 7, -8, -7, 2, 3, -1},
+                                              {7, 5, 3, 1, 0, 2, 4, 6, 7, 5, 3, 1, 0, 2, 4, 6}};
+  for (const std::vector<std::int64_t> &order : orders)
+    for (const bool read_again : {false, true}) {
+      GraphBuilder b;
+      b.input("x", {1, 6, 9, 7}).constant("order", ints(order));
+      add_conv(b, "a", "x", "u", {8, 6, 3, 3}, {});
+      b.node("Gather", "gather", {"u", "order"}, {"g"}, attrs({{"axis", std::int64_t{1}}}));
+      add_conv(b, "b", "g", "y", {5, static_cast<std::int64_t>(order.size()), 3, 3}, {});
+      std::vector<std::string> outputs{"y"};
+      if (read_again) {
+        add_conv(b, "c", "u", "z", {3, 8, 3, 3}, {});
+        outputs.emplace_back("z");
+      }
+      expect_native_is_reference(b.build(outputs), read_again ? 4 : 3);
+    }
+}
+
 void test_tables_and_choices(void **) {
   GraphBuilder b;
   b.input("x", {1, 8, 6, 4}).constant("two", Tensor::scalar(2)).constant("low", Tensor::scalar(0.1f));
@@ -566,6 +588,7 @@ int main() {
       cmocka_unit_test(test_pools_and_moves),
       cmocka_unit_test(test_global_maximum),
       cmocka_unit_test(test_concat_of_channels),
+      cmocka_unit_test(qtn::test::test_chosen_channels),
       cmocka_unit_test(test_tables_and_choices),
       cmocka_unit_test(test_products_of_activations),
       cmocka_unit_test(test_operators_without_kernels),

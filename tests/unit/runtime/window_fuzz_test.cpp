@@ -406,6 +406,31 @@ void test_transposed_convolutions(void **) {
   }
 }
 
+/// More than are steps of their own: windows that overlap by half, by other lengths and not at all, outputs that are no
+/// whole number of strides, a phase that pads cut off, and taps that are few for so many phases.
+void test_many_phases(void **) {
+  const struct {
+    Shape x, w;
+    Ints strides, pads;
+  } all[] = {{{1, 6, 9}, {6, 1, 200}, {100}, {}},
+             {{2, 6, 9}, {6, 2, 161}, {80}, {30, 17}},
+             {{1, 5, 40}, {5, 3, 80}, {80}, {100, 79}},
+             {{1, 5, 4, 3}, {5, 3, 32, 20}, {16, 10}, {8, 3, 5, 2}},
+             {{2, 5, 4, 3}, {5, 1, 16, 24}, {8, 9}, {0, 11, 1, 7}},
+             {{1, 4, 3, 5}, {4, 2, 1, 2}, {9, 9}, {}}};
+  for (const auto &[x, w, strides, pads] : all) {
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(w, -0.7f, 0.7f, 1)).constant("bias", random({w[1]}, -0.5f, 0.5f, 3));
+    Attrs a = attrs({{"strides", strides}});
+    if (!pads.empty()) a.set("pads", pads);
+    b.node("ConvTranspose", "up", {"x", "w", "bias"}, {"y"}, a);
+    Shape pointwise{2, w[1]};
+    for (std::size_t axis = 2; axis < x.size(); ++axis) pointwise.push_back(1);
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    expect_same_bits(b.build({"z"}), cat("phases of x ", to_string(x), " w ", to_string(w)));
+  }
+}
+
 /// A convolution or a pool over so many axes; from `still` on they have length 1, and windows do not move along them.
 void expect_windows(Dice &dice, std::size_t axes, std::size_t still, std::int64_t longest) {
   const bool depthwise = dice.one_in(4);
@@ -544,6 +569,7 @@ int main() {
       cmocka_unit_test(test_far_rows),
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
+      cmocka_unit_test(test_many_phases),
       cmocka_unit_test(test_lines_and_volumes),
       cmocka_unit_test(test_upright_lines),
       cmocka_unit_test(test_wide_volumes),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "onnx/dynamic_matmul.hpp"
-
+#include "graph/channel_constants.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes/dynamic_products.hpp"
 #include "graph/pattern.hpp"
+#include "onnx/dynamic_products.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
@@ -34,13 +33,18 @@ class Folding {
     return node && node->op == &op ? node : nullptr;
   }
 
+  const Node *product_of(ValueId v) const {
+    const Node *product = maker(v, ops::kMatMulInteger);
+    return product ? product : maker(v, ops::kConvInteger);
+  }
+
   /// What a product makes of x on its own grid.
   struct Sums {
     const Node *product = nullptr, *grid = nullptr;
   };
 
   Sums sums_of(ValueId v) const {
-    const Node *product = maker(v, ops::kMatMulInteger);
+    const Node *product = product_of(v);
     const Node *grid = product ? maker(product->inputs[0], ops::kDynamicQuantizeLinear) : nullptr;
     if (!grid || grid->outputs.size() != 3 || product->inputs[0] != grid->outputs[0]) return {};
     return {product, grid};
@@ -55,7 +59,9 @@ class Folding {
                                                                                                              : Sums{};
     const Node *sub = maker(v, ops::kSub), *moved = sub ? maker(sub->inputs[1], ops::kMul) : nullptr;
     const Sums found = moved ? sums_of(sub->inputs[0]) : Sums{};
-    if (!found.product || granularity(found) != Granularity::row || input(*found.product, 2) != kNoValue) return {};
+    if (!found.product || found.product->op != &ops::kMatMulInteger || granularity(found) != Granularity::row ||
+        input(*found.product, 2) != kNoValue)
+      return {};
     for (const std::size_t i : {0, 1}) {
       const Node *zeros = maker(moved->inputs[i], ops::kCast);
       if (is_cast(zeros, QTN_INT32) && zeros->inputs[0] == found.grid->outputs[2] &&
@@ -79,7 +85,7 @@ class Folding {
       return false;
     const Tensor zeros = zero == kNoValue ? Tensor() : g_.value(zero).constant;
     if (zero != kNoValue && (!is_of_bytes(zeros) || (zeros.count() != 1 && zeros.count() != w.dim(1)))) return false;
-    const Tensor wanted = graph::column_sums_of(w, zeros);
+    const Tensor wanted = column_sums_of(w, zeros);
     return given.shape() == wanted.shape() && int_values(given, "sums") == int_values(wanted, "sums");
   }
 
@@ -91,8 +97,14 @@ class Folding {
     if (!product) return false;
     const std::size_t of_x = scales->inputs[0] == grid->outputs[1] ? 0 : 1;
     if (scales->inputs[of_x] != grid->outputs[1]) return false;
-    Node folded{product->name, &ops::kDynamicQuantizeMatMul, grid->attrs, {}, mul.outputs, mul.clamp};
+    const bool convolves = product->op == &ops::kConvInteger;
+    Node folded{product->name,  convolves ? &ops::kDynamicQuantizeConv : &ops::kDynamicQuantizeMatMul,
+                product->attrs, {},
+                mul.outputs,    mul.clamp};
+    ops::set_own_grid(folded.attrs, ops::own_grid(grid->op->name, grid->attrs));
     folded.inputs = {grid->inputs[0], product->inputs[1], scales->inputs[1 - of_x]};
+    if (convolves) folded.inputs[2] = graph::operand_of_channels(g_, folded, folded.inputs[2]);
+    if (folded.inputs[2] == kNoValue) return false;
     if (const ValueId zero = input(*product, 3); zero != kNoValue) folded.inputs.push_back(zero);
     if (graph::integer_form(g_, folded) != graph::IntegerForm::dynamic) return false;
     mul = std::move(folded);
@@ -104,19 +116,6 @@ class Folding {
 };
 
 }  // namespace
-
-void export_dynamic(Graph &g) {
-  std::vector<Node> nodes;
-  std::swap(nodes, g.nodes);
-  graph::DynamicProducts products(g);
-  for (Node &node : nodes)
-    if (graph::integer_form(g, node) == graph::IntegerForm::dynamic)
-      products.add(
-          node, ops::kMatMulInteger,
-          {node.inputs[1], node.inputs[2], input(node, 3), input(node, 4), ops::own_grid(node.op->name, node.attrs)});
-    else
-      g.nodes.push_back(std::move(node));
-}
 
 void import_dynamic(Graph &g) { Folding(g).run(); }
 
