@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "onnx/dynamic_products.hpp"
 #include "onnx/qdq.hpp"
 
@@ -113,7 +112,20 @@ void take_list_of_one(graph::Graph &body, graph::UniqueNames &node_names) {
   body.nodes.insert(body.nodes.begin(), std::move(node));
 }
 
+void fail_at(const std::string &name, const std::string &op, const Error &e) {
+  const qstatus status = e.status() == QTN_EINVAL ? QTN_EFORMAT : e.status();
+  const std::string prefix = op + ": ";
+  std::string_view text = e.what();
+  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  fail(status, "node \"", name, "\" (", op, "): ", text);
+}
+
 void finish(graph::Graph &g, Numerics numerics) {
+  for (graph::Node &node : g.nodes) try {
+      change_bodies(node, [&](graph::Graph &body) { finish(body, numerics); });
+    } catch (const Error &e) {
+      fail_at(node.name, node.op->name, e);
+    }
   settle_constant_grids(g);
   import_qoperators(g);
   import_qdq(g, numerics);

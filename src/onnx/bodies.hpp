@@ -2,8 +2,12 @@
 // The graphs that If, Loop and Scan run, as attributes of their nodes in a file and as bodies of graph::Node.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "base/error.hpp"
 #include "graph/graph.hpp"
 #include "graph/unique_names.hpp"
 #include "onnx/messages.hpp"
@@ -38,7 +42,20 @@ std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output);
 /// The number of an iteration, which a Loop gives its body, and which some bodies take as a list of one.
 void take_list_of_one(graph::Graph &body, graph::UniqueNames &node_names);
 
-/// Nodes that say how values are quantized become quantizers, those of dynamic products one node.
+/// Lets f change a copy of each body, which takes its place.
+template <class F>
+void change_bodies(graph::Node &node, F &&f) {
+  for (auto &body : node.bodies) {
+    graph::Graph changed = *body;
+    f(changed);
+    body = std::make_shared<const graph::Graph>(std::move(changed));
+  }
+}
+
+/// Throws the error again with the node in front of it.
+[[noreturn]] void fail_at(const std::string &name, const std::string &op, const Error &e);
+
+/// Nodes that say how values are quantized become quantizers, those of dynamic products one node, also in bodies.
 void finish(graph::Graph &g, Numerics numerics);
 
 }  // namespace qtn::onnx

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "onnx/bodies.hpp"
 #include "onnx/tensor_proto.hpp"
 
 namespace qtn::onnx {
@@ -139,16 +140,14 @@ class Narrowing {
         node.attrs.set(name, std::int64_t{QTN_FLOAT32});
     if (const Tensor *value = node.attrs.get_tensor("value"); value && is_other(value->dtype()))
       node.attrs.set("value", in_float32(*value));
-    for (auto &body : node.bodies) {
-      graph::Graph inside = *body;
-      for (graph::Value &value : inside.values)
+    change_bodies(node, [](graph::Graph &body) {
+      for (graph::Value &value : body.values)
         if (value.is_constant())
           to_float(value);
         else if (value.dtype && is_other(*value.dtype))
           value.dtype = QTN_FLOAT32;
-      for (Node &inner : inside.nodes) to_float(inner);
-      body = std::make_shared<const graph::Graph>(std::move(inside));
-    }
+      for (Node &inner : body.nodes) to_float(inner);
+    });
   }
 
   ValueId add_float(ValueId v) {

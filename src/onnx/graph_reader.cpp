@@ -61,14 +61,6 @@ Tensor constant_value(const Attrs &attrs) {
   fail(QTN_EUNSUPPORTED, "attribute \"", key, "\" holds no tensor, number or list of numbers");
 }
 
-[[noreturn]] void fail_at(const std::string &name, const std::string &op, const Error &e) {
-  const qstatus status = e.status() == QTN_EINVAL ? QTN_EFORMAT : e.status();
-  const std::string prefix = op + ": ";
-  std::string_view text = e.what();
-  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
-  fail(status, "node \"", name, "\" (", op, "): ", text);
-}
-
 }  // namespace
 
 bool is_known(const NodeProto &node) { return find_op(node, kNewest) != nullptr; }
@@ -248,7 +240,6 @@ void GraphReader::add_bodies(const NodeProto &proto, graph::Node &node) {
     if (!file_.unsupported.empty()) return;
     if (node.op == &ops::kLoop) take_list_of_one(bodies.back().graph, file_.node_names);
     recognize_own_functions(bodies.back().graph);
-    finish(bodies.back().graph, file_.numerics);
   }
   node.captured = join_captures(bodies, g_);
   for (std::size_t i = 0; i < node.captured; ++i) node.inputs.push_back(bodies[0].captured[i]);

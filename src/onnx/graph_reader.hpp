@@ -18,7 +18,6 @@ struct FileContext {
   DataFolder folder;
   std::int64_t opset;                 ///< of ONNX's own operators
   Opsets imports;                     ///< of all domains
-  Numerics numerics;                  ///< by which activations are rounded
   std::set<std::int32_t> kept_types;  ///< element types of the model's inputs and outputs, and those that are cast to
   graph::UniqueNames node_names;
   std::map<std::string, std::vector<std::string>> unsupported;  ///< operators, and the nodes that call them

@@ -79,7 +79,7 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
 
   GraphProto proto = read_graph(*model.graph);
   inline_functions(proto, model.functions, is_known);
-  FileContext file{DataFolder(folder), *opset, model.opsets, numerics, {}, {}, {}, {}};
+  FileContext file{DataFolder(folder), *opset, model.opsets, {}, {}, {}, {}};
   rewrite_composed(proto, *opset, file.folder);
   for (const auto *list : {&proto.inputs, &proto.outputs})
     for (const ValueInfo &value : *list) file.kept_types.insert(value.elem_type);

@@ -40,8 +40,7 @@ void settle_operands(graph::Graph &g, graph::Node &node, qdtype dtype) {
 
 /// The bodies of a node among values of these types.
 void settle_bodies(graph::Node &node, const Types &types) {
-  for (auto &body : node.bodies) {
-    graph::Graph settled = *body;
+  change_bodies(node, [&](graph::Graph &settled) {
     const std::size_t before = node.inputs.size() - settled.inputs.size();  // the condition of an If
     for (std::size_t i = 0; i < settled.inputs.size(); ++i) {
       const ValueId outer = node.inputs[before + i];
@@ -51,8 +50,7 @@ void settle_bodies(graph::Node &node, const Types &types) {
                                                                           : types[at(outer)]);
     }
     settle_types(settled);
-    body = std::make_shared<const graph::Graph>(std::move(settled));
-  }
+  });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes doubles/: networks of float64 and float16 and what PyTorch and ONNX's reference evaluator compute with them.
+"""Makes doubles/: networks of float64 and float16 and what PyTorch, ONNX's reference evaluator and ONNX Runtime compute with them.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_doubles.py
 """
@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnx.reference
+import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
@@ -55,7 +56,17 @@ def pictures():
     return "pictures", [x.numpy()], [t.numpy() for t in outputs]
 
 
-def of_nodes(name, nodes, inputs, outputs, constants=None, opset=17):
+def by_onnx(model, inputs):
+    return onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+
+
+def by_onnx_runtime(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, inputs)
+
+
+def of_nodes(name, nodes, inputs, outputs, constants=None, opset=17, evaluate=by_onnx):
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         nodes, name,
@@ -63,10 +74,13 @@ def of_nodes(name, nodes, inputs, outputs, constants=None, opset=17):
         [value(key, dtype, shape) for key, (dtype, shape) in outputs.items()],
         [numpy_helper.from_array(array, key) for key, array in (constants or {}).items()],
     )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    domains = [helper.make_opsetid("", opset)]
+    if evaluate == by_onnx_runtime:
+        domains.append(helper.make_opsetid("com.microsoft", 1))
+    model = helper.make_model(graph, opset_imports=domains, ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, OUT / f"{name}.onnx")
-    return name, list(inputs.values()), onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+    return name, list(inputs.values()), evaluate(model, inputs)
 
 
 def edges():
@@ -172,14 +186,14 @@ def halved_weights():
                     {"w": (random.normal(size=(6, 4)) / 4).astype(np.float32)})  # fmt: skip
 
 
+def body(nodes, inputs, outputs, constants=None):
+    return helper.make_graph(nodes, "body", inputs, outputs, [numpy_helper.from_array(a, key) for key, a in (constants or {}).items()])
+
+
 def halves_in_branches():
     """A network of float16 whose branches and loop have constants and results of float16, too."""
     random, node, value = np.random.default_rng(14), helper.make_node, helper.make_tensor_value_info
     half = TensorProto.FLOAT16
-
-    def body(nodes, inputs, outputs, constants=None):
-        return helper.make_graph(nodes, "body", inputs, outputs, [numpy_helper.from_array(a, key) for key, a in (constants or {}).items()])
-
     then = body([node("Add", ["h", "k"], ["a"])], [], [value("a", half, [3, 4])], {"k": random.normal(size=4).astype(np.float16)})
     other = body([node("Relu", ["h"], ["b"])], [], [value("b", half, [3, 4])])
     loop = body(
@@ -194,6 +208,37 @@ def halves_in_branches():
                     {"w": (random.normal(size=(6, 4)) / 4).astype(np.float16), "always": np.array(True)})  # fmt: skip
 
 
+def grids_in_bodies():
+    """Weights of few bits whose scales of float16 are in a branch of a branch and in a loop, or around these."""
+    random, node, value = np.random.default_rng(16), helper.make_node, helper.make_tensor_value_info
+    half, own = TensorProto.FLOAT16, {"domain": "com.microsoft"}
+
+    def scales(*shape):
+        return (random.uniform(0.5, 1, shape) / 64).astype(np.float16)
+
+    inner = body(
+        [node("MatMulNBits", ["x", "w", "w_scales"], ["product"], K=32, N=32, bits=4, block_size=16, **own),
+         node("GatherBlockQuantized", ["table", "row", "t_scales"], ["found"], bits=4, block_size=16, quantize_axis=1, **own),
+         node("Add", ["product", "found"], ["sum"])], [], [value("sum", half, [3, 32])],
+        {"w": random.integers(0, 256, (32, 2, 8)).astype(np.uint8), "t_scales": scales(7, 2)},
+    )  # fmt: skip
+    then = body([node("If", ["which"], ["a"], then_branch=inner, else_branch=body([node("Neg", ["x"], ["n"])], [], [value("n", half, [3, 32])]))],
+                [], [value("a", half, [3, 32])])  # fmt: skip
+    other = body([node("Relu", ["x"], ["b"])], [], [value("b", half, [3, 32])])
+    loop = body(
+        [node("Identity", ["go"], ["goes"]), node("DequantizeLinear", ["u", "u_scales"], ["v"], axis=1),
+         node("DequantizeLinear", ["k", "k_scale"], ["l"]), node("MatMul", ["before", "v"], ["m"]), node("Add", ["m", "l"], ["after"])],
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []), value("before", half, [3, 32])],
+        [value("goes", TensorProto.BOOL, []), value("after", half, [3, 32])],
+        {"u": random.integers(-20, 21, (32, 32)).astype(np.int8), "k": random.integers(-99, 100, 32).astype(np.int8), "k_scale": scales(1)[0]},
+    )  # fmt: skip
+    nodes = [node("If", ["which"], ["branch"], then_branch=then, else_branch=other), node("Loop", ["times", "always", "branch"], ["y"], body=loop)]
+    inputs = {"x": random.normal(size=(3, 32)).astype(np.float16), "which": np.array(True), "times": np.array(2)}
+    constants = {"w_scales": scales(64), "table": random.integers(0, 256, (7, 16)).astype(np.uint8), "row": np.array(4), "u_scales": scales(32),
+                 "always": np.array(True)}  # fmt: skip
+    return of_nodes("grids_in_bodies", nodes, inputs, {"branch": (half, [3, 32]), "y": (half, [3, 32])}, constants, 21, by_onnx_runtime)
+
+
 def bounds_of_halves():
     """Bounds and the number that pads, which were attributes, and of float32 whatever the network is of."""
     node = helper.make_node
@@ -206,10 +251,10 @@ def main():
     OUT.mkdir(exist_ok=True)
     cases = []
     for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True), lambda: grids(np.int8),
-                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights, halves_in_branches, bounds_of_halves):  # fmt: skip
+                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights, halves_in_branches, bounds_of_halves, grids_in_bodies):  # fmt: skip
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
-    source = f"torch {torch.__version__}, onnx {onnx.__version__}"
+    source = f"torch {torch.__version__}, onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}"
     golden_json.write(OUT / "doubles.json", {"source": source, "cases": cases})
 
 
