@@ -56,9 +56,6 @@ class QdqImporter {
     return v != kNoValue && g_.value(v).is_constant() ? &g_.value(v).constant : nullptr;
   }
 
-  /// What a DequantizeLinear node has made of a constant is on a grid since.
-  static Tensor reals_of(const Tensor &constant) { return constant.quantized() ? dequantize(constant) : constant; }
-
   static ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
   /// The quantizer that a node's scale, zero point and axis describe; nullptr where they describe more than a quantizer
@@ -69,7 +66,8 @@ class QdqImporter {
     const ValueId zero_id = input(node, 2);
     const Tensor *given_zero = constant_of(zero_id);
     if (!given_scale || (zero_id != kNoValue && !given_zero)) return nullptr;
-    const Tensor scale = reals_of(*given_scale), zero = given_zero ? reals_of(*given_zero) : Tensor();
+    // What a DequantizeLinear node has made of a constant is on a grid since.
+    const Tensor scale = ops::reals_of(*given_scale), zero = given_zero ? ops::reals_of(*given_zero) : Tensor();
     if (scale.dtype() != QTN_FLOAT32)
       refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale.dtype()), ", not float32");
     if (!shape && (scale.count() != 1 || node.attrs.get_int("block_size", 0) != 0)) return nullptr;
@@ -93,7 +91,7 @@ class QdqImporter {
     const Node &node = g_.nodes[n];
     const Tensor *integers = constant_of(node.inputs[0]);
     const bool is_plain = integers && !integers->quantized();
-    if (is_plain && has_negative_scales(node)) return dequantize_signed(n, *integers);
+    if (is_plain && has_other_scales(node)) return dequantize_other(n, *integers);
     const QuantizerPtr q = is_plain ? quantizer_of(node, integers->dtype(), &integers->shape()) : nullptr;
     if (!q) return;
     if (q->dtype() != integers->dtype())
@@ -108,31 +106,23 @@ class QdqImporter {
     done_[n] = true;
   }
 
-  bool has_negative_scales(const Node &node) const {
-    const Tensor *scale = constant_of(input(node, 1));
+  /// Scales that a constant's quantizer does not have, which ONNX allows, and ONNX Runtime's quantizers of blocks write.
+  bool has_other_scales(const Node &node) const {
+    const Tensor *given = constant_of(input(node, 1));
     const ValueId zero = input(node, 2);
-    if (!scale || scale->quantized() || scale->dtype() != QTN_FLOAT32 || (zero != kNoValue && !constant_of(zero)))
-      return false;
-    return std::ranges::any_of(float_values(*scale, "scale"), [](float s) { return s < 0; });
+    if (!given || (zero != kNoValue && !constant_of(zero))) return false;
+    const Tensor scale = ops::reals_of(*given);
+    return scale.dtype() == QTN_FLOAT32 && !ops::are_positive(scale);
   }
 
-  /// Which ONNX allows, and ONNX Runtime's quantizer of blocks writes.
-  void dequantize_signed(std::size_t n, const Tensor &integers) {
+  void dequantize_other(std::size_t n, const Tensor &integers) {
     const Node &node = g_.nodes[n];
-    std::vector<const Tensor *> operands;
-    for (const ValueId v : node.inputs) operands.push_back(constant_of(v));
-    const ops::Call call{node.attrs, operands, 1};
+    const Tensor scale = ops::reals_of(g_.value(node.inputs[1]).constant), *zero = constant_of(input(node, 2));
+    const Tensor *operands[] = {&integers, &scale, zero};
     try {
-      ops::infer_op(*node.op, call);
-      const std::vector<float> scales = float_values(*operands[1], "scale");
-      const Tensor *zero = operands.size() > 2 ? operands[2] : nullptr;
-      const std::vector<std::int64_t> zeros =
-          zero ? int_values(*zero, "zero point") : std::vector<std::int64_t>(scales.size(), 0);
-      const std::int64_t block = node.attrs.get_int("block_size", 0);
-      const bool one = scales.size() == 1 && block == 0;
-      const std::size_t axis = one ? 0 : normalize_axis(node.attrs.get_int("axis", 1), integers.rank(), node.op->name);
+      ops::infer_op(*node.op, {node.attrs, operands, 1});
       graph::Value &value = g_.value(node.outputs[0]);
-      value.constant = ops::on_positive_scales(integers, scales, zeros, axis, block, numerics_);
+      value.constant = ops::on_linear_grid(node.op->name, node.attrs, integers, scale, zero, numerics_);
       value.dtype = QTN_FLOAT32;
       value.shape = integers.shape();
       value.quantizer = value.constant.quantizer();
@@ -154,7 +144,7 @@ class QdqImporter {
     graph::Value &value = g_.value(node.outputs[0]);
     value.dtype = q->dtype();
     value.shape = x.shape();
-    value.constant = qtn::quantize(reals_of(x), q).with_quantizer(nullptr);
+    value.constant = qtn::quantize(ops::reals_of(x), q).with_quantizer(nullptr);
     done_[n] = true;
   }
 
@@ -175,7 +165,7 @@ class QdqImporter {
     for (const std::int32_t reader : uses_.consumers[at(integers)]) {
       const Node &dq = g_.nodes[at(reader)];
       if (dq.op != &kDequantizeLinear || dq.inputs[0] != integers) return nullptr;
-      const QuantizerPtr back = quantizer_of(dq, q->dtype(), nullptr);
+      const QuantizerPtr back = has_other_scales(dq) ? nullptr : quantizer_of(dq, q->dtype(), nullptr);
       if (!back || !(*back == *q)) return nullptr;
     }
     return q;

@@ -75,7 +75,7 @@ class QOperatorExporter {
     const Tensor *scale = constant(input(node, 1)), *zero = constant(input(node, 2));
     if (!scale || !zero || (is_packed(zero->dtype()) && !constant(integers))) return std::nullopt;
     if (plain_dtype(zero->dtype()) != QTN_UINT8 && plain_dtype(zero->dtype()) != QTN_INT8) return std::nullopt;
-    if (shape.empty() && scale->count() != 1) return std::nullopt;
+    if ((shape.empty() && scale->count() != 1) || !ops::are_positive(*scale)) return std::nullopt;
     const QuantizerPtr q =
         ops::linear_quantizer(node.op->name, node.attrs, shape, *scale, zero, zero->dtype(), Numerics::onnx);
     if (q->per_block()) return std::nullopt;

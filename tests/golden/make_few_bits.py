@@ -7,8 +7,8 @@ There is a convolution, a depthwise one, one whose weights two nodes share, a Ge
 per tensor and per output channel, of sizes that leave a byte part empty and let rows begin inside of bytes. Scales are
 powers of two, so that every sum is exact in float32 and nothing depends on its order.
 
-Also quant/signed_blocks_*.onnx and quant/signed_blocks.json: weights in blocks, of which some have scales below zero, as
-ONNX Runtime's quantizer of blocks gives them, and what ONNX Runtime and the formula of DequantizeLinear make of them.
+Also quant/signed_blocks_*.onnx and quant/signed_blocks.json: weights of which some have scales below zero or 0, as ONNX
+Runtime's quantizer of blocks gives them, and what ONNX Runtime and the formula of DequantizeLinear make of them.
 
 Needs: numpy, ml_dtypes, onnx, onnxruntime.   Run with:  make_few_bits.py
 """
@@ -163,14 +163,36 @@ def dequantized(random, dtype, axis, opset=21):
     return blocks_model(nodes, product_input(), constants, N, opset), info.bits, lambda x: x @ (reals if axis == 0 else reals.T)
 
 
-def gathered(random, bits):
-    """GatherBlockQuantized of rows."""
+def zeroed(random, dtype, blocks):
+    """The same with scales that are 0, in blocks or one for each row."""
+    info = ml_dtypes.iinfo(dtype)
+    low, high = max(info.min, -1024), min(info.max, 1024)  # sums stay exact
+    q, shape = random.integers(low, high + 1, (N, K)), (N, BLOCKS) if blocks else N
+    scale, zero = 2.0 ** -random.integers(3, 6, shape), random.integers(low, high + 1, shape)
+    scale.ravel()[::3] = 0
+    constants = {"w": q.astype(dtype), "scale": scale.astype(np.float32), "zero": zero.astype(dtype)}
+    form = {"axis": 1, "block_size": BLOCK} if blocks else {"axis": 0}
+    nodes = [helper.make_node("DequantizeLinear", [*constants], ["real"], name="dequantize", **form),
+             helper.make_node("Gemm", ["x", "real"], ["y"], name="product", transB=1)]
+    each = lambda s: s.repeat(BLOCK, 1)[:, :K] if blocks else s[:, None]
+    reals = (q - each(zero)) * each(scale)
+    return blocks_model(nodes, product_input(), constants, N), info.bits, lambda x: x @ reals.T
+
+
+def gathered(random, bits, zeros=False):
+    """GatherBlockQuantized of rows; with zero points, one row has scales of 0, as that of padding has."""
     q = random.integers(0, 2**bits, (9, 2 * BLOCK))
-    scale = signed_scales(random, (9, 2))
+    scale, zero = signed_scales(random, (9, 2)), np.full((9, 2), 2 ** (bits - 1))
     constants = {"w": packed(q, bits), "scale": scale}
-    node = helper.make_node("GatherBlockQuantized", ["w", "x", "scale"], ["y"], name="rows", domain=MICROSOFT, bits=bits,
+    inputs = ["w", "x", "scale"]
+    if zeros:
+        scale[3] = 0
+        zero = random.integers(0, 2**bits, (9, 2))
+        constants["zero"] = packed(zero, bits)
+        inputs.append("zero")
+    node = helper.make_node("GatherBlockQuantized", inputs, ["y"], name="rows", domain=MICROSOFT, bits=bits,
                             gather_axis=0, quantize_axis=1, block_size=BLOCK)
-    reals = (q - 2 ** (bits - 1)) * scale.repeat(BLOCK, 1)
+    reals = (q - zero.repeat(BLOCK, 1)) * scale.repeat(BLOCK, 1)
     inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, ["rows"])]
     return blocks_model([node], inputs, constants, 2 * BLOCK), bits, lambda x: reals[x]
 
@@ -180,7 +202,9 @@ SIGNED = {
     **{f"{dtype.__name__}_axis_{axis}": (dequantized, dtype, axis)
        for dtype in (ml_dtypes.int4, ml_dtypes.uint4, np.int8, np.uint8) for axis in (0, 1)},
     "int2_axis_0": (dequantized, ml_dtypes.int2, 0, 25),
-    **{f"gather_{bits}": (gathered, bits) for bits in (4, 8)},
+    **{f"gather_{bits}{'_zeros' if zeros else ''}": (gathered, bits, zeros) for bits in (4, 8) for zeros in (False, True)},
+    **{f"zeroed_{dtype.__name__}_{'blocks' if blocks else 'rows'}": (zeroed, dtype, blocks)
+       for dtype in (ml_dtypes.int4, ml_dtypes.uint4, np.int8, np.uint8, np.int16, np.uint16) for blocks in (False, True)},
 }  # fmt: skip
 
 

@@ -942,6 +942,9 @@ def linear_quantization():
         q = np.array([[0, 1, 2], [100, 120, np.iinfo(dtype).max]], dtype)
         case("DequantizeLinear", name, q, scalar(0.3), scalar(7, dtype), **exact)
         case("DequantizeLinear", f"{name}_per_axis", q, f32(0.1, 0.2, 0.7), np.array([0, 3, 9], dtype), **exact)
+        case("DequantizeLinear", f"{name}_zero_scale", q, scalar(0), scalar(7, dtype), **exact)
+        case("DequantizeLinear", f"{name}_zero_scales", q, f32(0.1, 0, 0.7), np.array([5, 3, 9], dtype), **exact)
+        case("DequantizeLinear", f"{name}_negative_scales", q, f32(0, 0.2, -0.7), np.array([5, 3, 9], dtype), **exact)
     # The reference evaluator casts infinity to an integer first, which NumPy leaves undefined.
     case("QuantizeLinear", "infinity", f32(np.inf, -np.inf), scalar(0.5), scalar(1, np.int8), only="onnxruntime", **exact)
     case("QuantizeLinear", "no_zero_point", ties, scalar(0.5), **exact)
@@ -960,6 +963,10 @@ def linear_quantization():
     case("QuantizeLinear", "blocks_of_the_whole_axis", x, last, last.astype(np.int8), axis=-1, block_size=4, **exact)
     q = ramp(2, 3, 4, dtype=np.uint8)
     case("DequantizeLinear", "blocks", q, blocks, zeros, axis=1, block_size=2, **exact)
+    signed = blocks * np.resize(f32(0, 1, -1), blocks.shape)
+    for dtype, given in ((np.uint8, signed), (np.int16, abs(signed)), (np.int16, signed)):
+        name = f"blocks_{np.dtype(dtype).name}_{'negative' if (given < 0).any() else 'zero'}_scales"
+        case("DequantizeLinear", name, q.astype(dtype), given, zeros.astype(dtype), axis=1, block_size=2, **exact)
     case("DequantizeLinear", "blocks_no_zero_point", q.astype(np.int8), blocks, axis=1, block_size=2, **exact)
     case("DequantizeLinear", "no_zero_point", q, scalar(0.3), **exact)
     case("DequantizeLinear", "one_element_list", q, f32(0.3), u8(9), **exact)
@@ -967,6 +974,7 @@ def linear_quantization():
     wide = np.array([0, -5, 2**24 + 1, 2**31 - 1, -(2**31)], np.int32)
     case("DequantizeLinear", "int32", wide, scalar(0.25), **exact)
     case("DequantizeLinear", "int32_zero_point", wide, scalar(0.25), scalar(0, np.int32), **exact)
+    case("DequantizeLinear", "int32_zero_scales", wide.reshape(1, 5), f32(0.1, 0, 0.3, 0, 0.5), axis=1, **exact)
     case("DequantizeLinear", "int32_per_axis", wide.reshape(1, 5), f32(0.1, 0.2, 0.3, 0.4, 0.5), axis=1, **exact)
     case("DequantizeLinear", "scalar", scalar(7, np.int8), scalar(0.5), scalar(1, np.int8), **exact)
     case("DequantizeLinear", "empty", np.zeros((0, 3), np.uint8), scalar(0.5), **exact)

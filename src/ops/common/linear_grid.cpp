@@ -6,6 +6,7 @@
 
 #include "core/scales.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/positive_scales.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -60,6 +61,18 @@ std::vector<std::int64_t> zero_points(const char *op, const Tensor &zero) {
   return std::vector<std::int64_t>(values.size(), 0);
 }
 
+struct Grid {
+  Form form;
+  std::vector<float> scales;
+  std::vector<std::int64_t> zeros;
+};
+
+Grid grid_of(const char *op, const Attrs &attrs, const Shape &shape, const Tensor &scale, const Tensor *zero) {
+  Grid grid{form_of(op, attrs, shape, scale, zero), float_values(to_plain(scale), "scale"), {}};
+  grid.zeros = zero ? zero_points(op, *zero) : std::vector<std::int64_t>(grid.scales.size(), 0);
+  return grid;
+}
+
 }  // namespace
 
 void check_linear_grid(const char *op, const Call &call) {
@@ -73,16 +86,31 @@ void check_linear_grid(const char *op, const Call &call) {
 
 QuantizerPtr linear_quantizer(const char *op, const Attrs &attrs, const Shape &shape, const Tensor &scale,
                               const Tensor *zero, qdtype dtype, Numerics numerics) {
-  const Form form = form_of(op, attrs, shape, scale, zero);
-  const std::vector<float> scales = float_values(to_plain(scale), "scale");
-  std::vector<std::int64_t> zeros(scales.size(), 0);
-  if (zero) zeros = zero_points(op, *zero);
+  auto [form, scales, zeros] = grid_of(op, attrs, shape, scale, zero);
   const bool centered = std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; }) &&
                         (is_tiny_float(dtype) || integer_range(dtype).lo < 0);
   try {
     return std::make_shared<Quantizer>(dtype, centered ? symmetric(form.scheme) : form.scheme, form.axis,
                                        std::vector<double>(scales.begin(), scales.end()), std::move(zeros), numerics,
                                        form.block);
+  } catch (const Error &e) {
+    fail(e.status(), op, ": ", e.what());
+  }
+}
+
+bool are_positive(const Tensor &scale) {
+  return std::ranges::none_of(float_values(to_plain(scale), "scale"), [](float s) { return s <= 0; });
+}
+
+Tensor on_linear_grid(const char *op, const Attrs &attrs, const Tensor &integers, const Tensor &scale,
+                      const Tensor *zero, Numerics numerics) {
+  if (are_positive(scale))
+    return integers.with_quantizer(
+        linear_quantizer(op, attrs, integers.shape(), scale, zero, integers.dtype(), numerics));
+  const Grid grid = grid_of(op, attrs, integers.shape(), scale, zero);
+  try {
+    return on_positive_scales(integers, grid.scales, grid.zeros, static_cast<std::size_t>(grid.form.axis),
+                              grid.form.block, numerics);
   } catch (const Error &e) {
     fail(e.status(), op, ": ", e.what());
   }

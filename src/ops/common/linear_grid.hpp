@@ -18,4 +18,11 @@ QuantizerPtr linear_quantizer(const char *op, const Call &call, qdtype dtype);
 QuantizerPtr linear_quantizer(const char *op, const Attrs &attrs, const Shape &shape, const Tensor &scale,
                               const Tensor *zero, qdtype dtype, Numerics numerics);
 
+/// Whether no scale is negative or 0, which DequantizeLinear may have and quantizers do not.
+bool are_positive(const Tensor &scale);
+
+/// What DequantizeLinear makes numbers of, on the grid that it says, or of on_positive_scales().
+Tensor on_linear_grid(const char *op, const Attrs &attrs, const Tensor &integers, const Tensor &scale,
+                      const Tensor *zero, Numerics numerics);
+
 }  // namespace qtn::ops

@@ -20,18 +20,19 @@ std::vector<double> positive(std::span<const float> scales) {
 struct Changes {
   Changes(qdtype dtype, std::span<const float> scales, std::span<const std::int64_t> given)
       : kept(scales.size(), -1), flipped(scales.size(), 0), zeros(given.begin(), given.end()) {
-    const IntegerRange range = integer_range(dtype);
     for (std::size_t i = 0; i < scales.size(); ++i)
       if (scales[i] == 0) {
+        if (dtype_bits(dtype) > 8) zeros[i] = 0;
         kept[i] = 0;
         flipped[i] = static_cast<std::int8_t>(zeros[i]);
       } else if (scales[i] < 0) {
+        const IntegerRange range = integer_range(dtype);
         flipped[i] = -1;
         zeros[i] = range.lo + range.hi - zeros[i];
       }
   }
 
-  /// Those of `count` elements: all of scale number `scale`, or each of the next one.
+  /// Those of `count` bytes: all of scale number `scale`, or each of the next one.
   void apply_one(std::int8_t *q, std::int64_t count, std::size_t scale) const {
     const std::int8_t mask = kept[scale], flip = flipped[scale];
     for (std::int64_t i = 0; i < count; ++i) q[i] = static_cast<std::int8_t>((q[i] & mask) ^ flip);
@@ -45,17 +46,20 @@ struct Changes {
   std::vector<std::int64_t> zeros;
 };
 
-/// Integers of up to 8 bits, in the type that they have.
+/// Elements in the type that they have. Scales are negative only where this is one of integers of up to 8 bits.
 Tensor complemented(const Tensor &integers, std::span<const float> scales, std::span<const std::int64_t> zeros,
                     std::size_t axis, std::int64_t block, Numerics numerics) {
   const Changes changes(integers.dtype(), scales, zeros);
-  const auto q =
-      std::make_shared<Quantizer>(integers.dtype(), block ? QTN_PER_BLOCK_AFFINE : QTN_PER_TENSOR_AFFINE,
-                                  static_cast<std::int32_t>(axis), positive(scales), changes.zeros, numerics, block);
+  const qscheme scheme = block                ? QTN_PER_BLOCK_AFFINE
+                         : scales.size() == 1 ? QTN_PER_TENSOR_AFFINE
+                                              : QTN_PER_CHANNEL_AFFINE;
+  const auto q = std::make_shared<Quantizer>(integers.dtype(), scheme, static_cast<std::int32_t>(axis),
+                                             positive(scales), changes.zeros, numerics, block);
   const Tensor codes = integers.clone().with_quantizer(q);
   const ScaleLayout l = scale_layout(*q, codes.shape());
-  const bool along_axis = l.inner == 1;
+  const bool along_axis = l.inner == 1, each = l.inner_step && !along_axis;
   const std::int64_t rows = along_axis ? l.block : 1;
+  const auto size = static_cast<std::int64_t>(is_packed(codes.dtype()) ? 1 : storage_nbytes(codes.dtype(), 1));
   CountedVector<std::int8_t> unpacked;
   if (is_packed(codes.dtype()))
     unpacked.resize(static_cast<std::size_t>(along_axis ? std::min(l.block, l.dim) : l.inner));
@@ -63,9 +67,15 @@ Tensor complemented(const Tensor &integers, std::span<const float> scales, std::
     for (std::int64_t i = 0; i < l.dim; i += rows) {
       const std::int64_t first = (o * l.dim + i) * l.inner, count = along_axis ? std::min(rows, l.dim - i) : l.inner;
       const auto scale = static_cast<std::size_t>(o * l.outer_step + i / l.block * l.axis_step);
-      std::int8_t *run = unpacked.empty() ? codes.as<std::int8_t>() + first : unpacked.data();
+      std::int8_t *run = unpacked.empty() ? static_cast<std::int8_t *>(codes.data()) + first * size : unpacked.data();
       if (!unpacked.empty()) codes.packed().load_run(first, count, run);
-      l.inner_step && !along_axis ? changes.apply_each(run, count, scale) : changes.apply_one(run, count, scale);
+      if (!each)
+        changes.apply_one(run, count * size, scale);
+      else if (size == 1)
+        changes.apply_each(run, count, scale);
+      else
+        for (std::int64_t j = 0; j < count; ++j)
+          changes.apply_one(run + j * size, size, scale + static_cast<std::size_t>(j));
       if (!unpacked.empty()) codes.packed().store_run(first, count, run);
     }
   return codes;
@@ -85,9 +95,10 @@ bool holds(qdtype dtype, std::int64_t least, std::int64_t most) {
 
 Tensor on_positive_scales(const Tensor &integers, std::span<const float> scales, std::span<const std::int64_t> zeros,
                           std::size_t axis, std::int64_t block, Numerics numerics) {
-  const bool complements = !is_floating(integers.dtype()) && dtype_bits(integers.dtype()) <= 8 &&
-                           numerics != Numerics::nvidia;  // which has no zero points
-  if (block && complements) return complemented(integers, scales, zeros, axis, block, numerics);
+  const bool negates = std::ranges::any_of(scales, [](float s) { return s < 0; });
+  const bool complements = !negates || (!is_floating(integers.dtype()) && dtype_bits(integers.dtype()) <= 8 &&
+                                        numerics != Numerics::nvidia);  // which has no zero points
+  if (complements && (block || !negates)) return complemented(integers, scales, zeros, axis, block, numerics);
   const Shape &shape = integers.shape();
   const bool one = scales.size() == 1 && block == 0;
   const std::int64_t inner = one ? 1 : element_count(shape, axis + 1, shape.size()), dim = one ? 1 : shape[axis],
@@ -117,5 +128,7 @@ Tensor on_positive_scales(const Tensor &integers, std::span<const float> scales,
                                                   positive(scales), std::vector<std::int64_t>(scales.size(), 0),
                                                   numerics, block));
 }
+
+Tensor reals_of(const Tensor &t) { return t.quantized() ? dequantize(t) : t; }
 
 }  // namespace qtn::ops

@@ -148,13 +148,11 @@ void multiply_bytes(const Call &call, const Tensor &y) {
   kernel.run({form, rows, static_cast<std::size_t>(n), bytes, packed.data(), y.as<float>(), n, -kInfinity, kInfinity});
 }
 
-Tensor as_reals(const Tensor &weights) { return weights.quantized() ? dequantize(weights) : weights; }
-
 void run(const Call &call, std::span<Tensor> outputs) {
   if (multiplies_bytes(call)) return multiply_bytes(call, outputs[0]);
   const int order[] = {1, 0};
   const Tensor weights =
-      (has_real_zeros(call) || call.in(4) ? real_weights(call) : as_reals(nbits_weights(call))).permute(order);
+      (has_real_zeros(call) || call.in(4) ? real_weights(call) : reals_of(nbits_weights(call))).permute(order);
   const Tensor *operands[] = {call.in(0), &weights};
   copy_elements(outputs[0], run_op(kMatMul, {{}, operands})[0]);
   add_column_bias(outputs[0], call.in(5));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/infer.hpp"
 #include "ops/common/linear_grid.hpp"
+#include "ops/common/positive_scales.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -24,17 +25,16 @@ Types infer(const Call &call) {
 }
 
 // int32 holds sums of products, whose grid has its zero at 0.
-void check_int32_zero(const Quantizer &q) {
-  for (const std::int64_t z : q.zero_points())
+void check_int32_zero(const Tensor &zero) {
+  for (const std::int64_t z : int_values(zero, "zero point"))
     if (z != 0) fail(QTN_EINVAL, kName, ": the zero point of int32 is ", z, ", it must be 0");
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  const QuantizerPtr q = linear_quantizer(kName, call, x.dtype());
-  if (x.dtype() == QTN_INT32) check_int32_zero(*q);
-  const Tensor y = dequantize(x.with_quantizer(q));
-  copy_elements(outputs[0], from_plain(y, outputs[0].dtype()));
+  const Tensor &x = *call.in(0), *zero = call.in(2);
+  if (x.dtype() == QTN_INT32 && zero) check_int32_zero(*zero);
+  const Tensor y = on_linear_grid(kName, call.attrs, x, *call.in(1), zero, Numerics::onnx);
+  copy_elements(outputs[0], from_plain(reals_of(y), outputs[0].dtype()));
 }
 
 }  // namespace

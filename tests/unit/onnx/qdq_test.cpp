@@ -209,6 +209,15 @@ void integers_that_others_read(void **) {
   const graph::Graph scaled = parse(model({q("x", "xq"), dq("xq", "xd", "2"), q("xd", "y", "2")}).bytes());
   assert_true(op_names(scaled) == (Ops{"QuantizeLinear", "DequantizeLinear", "QuantizeLinear"}));
   assert_true(integers_of(scaled) == (Ints{5, 2}));
+
+  // And so is one of 0.
+  ModelText vanishing = model({q("x", "xq"), {"DequantizeLinear", {"xq", "none", "z"}, {"xd"}}, q("xd", "y", "2")});
+  vanishing.initializers.push_back(float_tensor("none", {}, {0}));
+  for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
+    const graph::Graph g = parse(onnx::serialize(parse(vanishing.bytes()), {17, format}));
+    assert_true(op_names(g) == (Ops{"QuantizeLinear", "DequantizeLinear", "QuantizeLinear"}));
+    assert_true(integers_of(g) == (Ints{7, 7}));
+  }
 }
 
 void scales_that_no_activation_has(void **) {
@@ -261,12 +270,15 @@ void integer_inputs(void **) {
 
 /// (q - z) * s of a constant, for all, for each column, and for blocks of two columns. Integers stay integers where
 /// they have a grid with positive scales: of their type where one holds them, and of 8 bits else.
-void scales_below_zero(void **) {
+void scales_of_zero_and_below(void **) {
   const std::vector<std::string> parts{raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 3}, {1, -2, 127, 4, -128, 6}),
                                        raw_tensor<std::uint8_t>("w4", QTN_INT4, {2, 3}, {0xE1, 0x47, 0x68}),
                                        raw_tensor<std::uint8_t>("low", QTN_INT4, {2, 3}, {0xE8, 0x47, 0x68}),
                                        float_tensor("one", {}, {-0.5f}),
+                                       float_tensor("none", {}, {0}),
                                        float_tensor("columns", {3}, {-0.5f, 2, -4}),
+                                       float_tensor("two_columns", {3}, {0.5f, 0, 4}),
+                                       raw_tensor<std::int32_t>("wide", QTN_INT32, {2, 3}, {9, 8, 7, 1 << 30, 5, 4}),
                                        float_tensor("blocks", {2, 2}, {-0.5f, 2, 4, 0}),
                                        raw_tensor<std::int8_t>("zeros", QTN_INT8, {3}, {1, 0, -3})};
   using Floats = std::vector<float>;
@@ -284,6 +296,11 @@ void scales_below_zero(void **) {
   expect(QTN_INT8, {-0.5f, 1, -63.5f, -2, 64, -3}, {"wq", "one"});
   expect(QTN_INT8, {-0.5f, -4, -508, -2, -256, -24}, {"wq", "columns"});
   expect(QTN_FLOAT32, {0, -4, -520, -1.5f, -256, -36}, {"wq", "columns", "zeros"});
+  expect(QTN_INT8, {0, 0, 0, 0, 0, 0}, {"wq", "none"});
+  expect(QTN_INT8, {0, 0, 520, 1.5f, 0, 36}, {"wq", "two_columns", "zeros"});
+  expect(QTN_INT4, {0, 0, 0, 0, 0, 0}, {"w4", "none"});
+  expect(QTN_INT4, {0.5f, 0, 28, 2, 0, 24}, {"w4", "two_columns"});
+  expect(QTN_INT32, {4.5f, 0, 28, 1 << 29, 0, 16}, {"wide", "two_columns"});
   expect(QTN_INT8, {-0.5f, 1, 254, 16, -512, 0}, {"wq", "blocks"}, {int_attribute("block_size", 2)});
   expect(QTN_INT4, {-0.5f, -4, -28, -2, -16, -24}, {"w4", "columns"});
   expect(QTN_INT8, {4, -4, -28, -2, -16, -24}, {"low", "columns"});
@@ -310,7 +327,11 @@ void refused(void **) {
         {integers, two[0]});
   error(QTN_ESHAPE, {"\"dq\"", "scalar", "2"}, constant({"wq", "s", "z3"}), {integers, two[1]});
   error(QTN_EFORMAT, {"\"dq\"", "int8", "uint8"}, constant({"wq", "s", "z"}), {integers});
-  error(QTN_EFORMAT, {"\"dq\"", "scale 0"}, constant({"wq", "s3"}), {integers, float_tensor("s3", {}, {0})});
+  error(QTN_EFORMAT, {"\"dq\"", "scale nan"}, constant({"wq", "s3"}), {integers, float_tensor("s3", {}, {NAN})});
+  error(QTN_EFORMAT, {"\"dq\"", "scale inf"}, constant({"wq", "s3"}, {int_attribute("axis", 0)}),
+        {integers, float_tensor("s3", {2}, {0, INFINITY})});
+  error(QTN_EFORMAT, {"\"q\"", "scale 0"}, model({{"QuantizeLinear", {"x", "s3", "z"}, {"xq"}, "q"}, dq("xq", "y")}),
+        {float_tensor("s3", {}, {0})});
   error(QTN_EFORMAT, {"\"dq\"", "int8, not float32"}, constant({"wq", "wq"}), {integers});
   error(QTN_EFORMAT, {"\"dq\"", "input 0"}, constant({"", "s"}));
 }
@@ -335,7 +356,7 @@ int main() {
       cmocka_unit_test(qtn::scales_that_no_activation_has),
       cmocka_unit_test(qtn::pairs_beside_integers),
       cmocka_unit_test(qtn::integer_inputs),
-      cmocka_unit_test(qtn::scales_below_zero),
+      cmocka_unit_test(qtn::scales_of_zero_and_below),
       cmocka_unit_test(qtn::refused),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
