@@ -36,10 +36,11 @@ ValueId operand_of_channels(Graph &g, const Node &product, ValueId v) {
 }
 
 ValueId broadcast_of_channels(Graph &g, const Node &product, ValueId v) {
-  const std::size_t behind = v == kNoValue ? 0 : axes_behind(g, product);
-  if (behind == 0 || g.value(v).constant.count() == 1) return v;
-  Shape shape{g.value(v).constant.count()};
-  for (std::size_t i = 0; i < behind; ++i) shape.push_back(1);
+  if (v == kNoValue) return v;
+  const Tensor &constant = g.value(v).constant;
+  if (constant.count() == 1) return constant.rank() < 2 ? v : reshaped(g, v, {});
+  Shape shape{constant.count()};
+  for (std::size_t i = axes_behind(g, product); i > 0; --i) shape.push_back(1);
   return reshaped(g, v, shape);
 }
 

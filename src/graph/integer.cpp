@@ -85,8 +85,7 @@ std::string linear_misfit(const Graph &g, const Node &node) {
 
 /// Absent, or constant: one number, or one for each of the columns.
 bool of_columns(const Value *v, std::int64_t columns) {
-  return !v || (v->is_constant() && !v->quantizer && v->constant.rank() < 2 &&
-                (v->constant.count() == 1 || v->constant.count() == columns));
+  return !v || (v->is_constant() && !v->quantizer && (v->constant.count() == 1 || v->constant.count() == columns));
 }
 
 bool are_scales(const Tensor &t) {

@@ -1148,19 +1148,23 @@ def requantized_products():
     gemm("int8", (3, 8), (8, 5), dtype=np.int8, c=(5,))
     gemm("float_result", (3, 8), (8, 5), c=(5,), quantized=False)
 
-    def to_float(name, a_shape, b_shape, columns=None, bias=False):
+    def to_float(name, a_shape, b_shape, columns=None, bias=None):
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         a, sa, za, b, sb, zb, _ = product(rng, a_shape, b_shape, np.uint8, np.int8, columns)
         sb, zb = (sb, zb) if columns else (sb[0], zb[0])
-        tail = [rng.normal(size=b_shape[-1]).round(3).astype(np.float32)] if bias else []
+        tail = [rng.normal(size=bias).round(3).astype(np.float32)] if bias else []
         case("MatMulIntegerToFloat", name, a, b, sa, sb, za, zb, *tail, tolerance=1e-6)
         x = rng.normal(size=a_shape).round(3).astype(np.float32)
         case("DynamicQuantizeMatMul", name, x, b, sb, zb, *tail, tolerance=1e-6)
 
     to_float("2d", (3, 8), (8, 5))
     to_float("by_column", (3, 8), (8, 5), columns=5)
-    to_float("bias", (3, 8), (8, 5), columns=5, bias=True)
-    to_float("rows_of_rows", (2, 3, 4), (4, 5), bias=True)
+    to_float("bias", (3, 8), (8, 5), columns=5, bias=5)
+    to_float("rows_of_rows", (2, 3, 4), (4, 5), bias=5)
+    # As ONNX Runtime's own optimizer leaves an Add behind such a product.
+    to_float("bias_of_two_axes", (3, 8), (8, 5), columns=5, bias=(1, 5))
+    to_float("bias_of_three_axes", (3, 8), (8, 5), bias=(1, 1, 5))
+    to_float("bias_of_one_column", (3, 8), (8, 1), bias=(1, 1, 1))
     rng = np.random.default_rng(1)
     a, b = integers(rng, (2, 6), np.uint8), integers(rng, (6, 3), np.uint8)
     case("MatMulIntegerToFloat", "no_zero_points", a, b, scalar(0.1), scalar(0.2), tolerance=1e-6)

@@ -116,14 +116,15 @@ Tensor accumulator_units(const Tensor &bias, const Quantizer &x, const Quantizer
 void check_column_bias(const char *op, const Tensor *bias, const Tensor &b) {
   if (!bias) return;
   require_float(op, "bias", bias);
-  if (b.rank() < 2 || !(bias->shape() == Shape{b.shape().back()}))
+  if (b.rank() < 2 || bias->count() != b.shape().back())
     fail(QTN_ESHAPE, op, ": bias is ", to_string(bias->shape()), ", not one number for each column of b ",
          to_string(b.shape()));
 }
 
 void add_column_bias(const Tensor &y, const Tensor *bias) {
   if (!bias) return;
-  map_broadcast<float, float>(y, *bias, y.shape(), y.as<float>(), [](float v, float b) { return v + b; });
+  const Tensor columns = bias->to_contiguous().reshaped({bias->count()});
+  map_broadcast<float, float>(y, columns, y.shape(), y.as<float>(), [](float v, float b) { return v + b; });
 }
 
 Attrs without_channels_last(const char *op, const Attrs &attrs) {

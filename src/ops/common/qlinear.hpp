@@ -45,7 +45,7 @@ void check_int32_sums(const Grid &x, const Grid &w, std::int64_t depth);
 /// int32 counted in products of elements of x and w, for each of w's channels.
 Tensor accumulator_units(const Tensor &bias, const Quantizer &x, const Quantizer &w);
 
-/// A float32 bias of a product's columns; nullptr: none.
+/// A float32 bias of a product's columns, in any shape, as ONNX Runtime takes it; nullptr: none.
 void check_column_bias(const char *op, const Tensor *bias, const Tensor &b);
 void add_column_bias(const Tensor &y, const Tensor *bias);
 

@@ -37,6 +37,7 @@ struct Product {
   qdtype dtype = QTN_INT8;
   Shape scales{5};
   bool zero = false, bias = true;
+  Shape bias_shape{5};
   std::optional<ops::Clamp> clamp{};
   ops::OwnGrid grid{};
 
@@ -51,7 +52,7 @@ struct Product {
     if (zero)
       b.constant("z", dtype == QTN_INT8 ? random_integers<std::int8_t>(dtype, {5}, 2)
                                         : random_integers<std::uint8_t>(dtype, {5}, 2));
-    if (bias) b.constant("b", random_floats({5}, 3));
+    if (bias) b.constant("b", random_floats(bias_shape, 3));
     b.node("DynamicQuantizeMatMul", "product", {"x", "w", "s", zero ? "z" : "", bias ? "b" : ""}, {"y"});
     graph::Graph g = b.build({"y"});
     g.nodes[0].clamp = clamp;
@@ -102,6 +103,8 @@ void test_files_give_the_same_bits(void **) {
   const Product products[] = {{},
                               {.bias = false},
                               {.scales = {}, .zero = true},
+                              {.bias_shape = {1, 5}},
+                              {.zero = true, .bias_shape = {1, 1, 1, 5}},
                               {.dtype = QTN_UINT8},
                               {.dtype = QTN_UINT8, .zero = true, .bias = false},
                               {.clamp = ops::Clamp{0, kInfinity}},
