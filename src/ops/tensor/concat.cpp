@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ops/common/reshaping.hpp"
 
 namespace qtn::ops {
@@ -6,25 +8,35 @@ namespace {
 
 constexpr AttrSpec kAttrs[] = {{"axis", AttrSpec::kInt}};
 
-std::size_t axis_of(const Call &call) {
-  if (!call.attrs.has("axis")) fail(QTN_EINVAL, "Concat: attribute \"axis\" is missing");
-  return normalize_axis(call.attrs.get_int("axis", 0), call.in(0)->rank(), "Concat");
+/// The first input that has elements, if any has.
+const Tensor &first_of(const Call &call) {
+  const auto at = std::ranges::find_if(call.inputs, [](const Tensor *x) { return x->count() > 0; });
+  return at == call.inputs.end() ? *call.in(0) : **at;
 }
 
+std::size_t axis_of(const Call &call) {
+  if (!call.attrs.has("axis")) fail(QTN_EINVAL, "Concat: attribute \"axis\" is missing");
+  return normalize_axis(call.attrs.get_int("axis", 0), first_of(call).rank(), "Concat");
+}
+
+/// As in ONNX Runtime, inputs without elements may differ in other axes, too, unless places of the result were theirs.
 Types infer(const Call &call) {
-  const Tensor &first = *call.in(0);
+  const Tensor &first = first_of(call);
   const std::size_t axis = axis_of(call);
   Shape shape = first.shape();
-  for (const Tensor *x : call.inputs.subspan(1)) {
+  shape[axis] = 0;
+  for (const Tensor *x : call.inputs)
+    if (x->rank() == first.rank()) shape[axis] = add_dims("Concat", shape[axis], x->dim(axis));
+  const bool has_places = std::ranges::count(shape, 0) == 0;
+  for (const Tensor *x : call.inputs) {
     require_same_dtype("Concat", first, *x);
+    const bool one_rank = x->rank() == first.rank();
     Shape other = x->shape();
-    const bool one_rank = other.size() == shape.size();
-    const std::int64_t length = one_rank ? other[axis] : 0;
     if (one_rank) other[axis] = first.dim(axis);
-    if (!(other == first.shape()))
+    const bool is_left_out = one_rank && x->count() == 0 && !(has_places && x->dim(axis) > 0);
+    if (!is_left_out && !(other == first.shape()))
       fail(QTN_ESHAPE, "Concat: shapes ", to_string(first.shape()), " and ", to_string(x->shape()),
            " differ beside axis ", axis);
-    shape[axis] = add_dims("Concat", shape[axis], length);
   }
   return {{first.dtype(), shape}};
 }

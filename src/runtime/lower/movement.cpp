@@ -192,7 +192,7 @@ bool lower_real_view(Lowering &l) {
 bool lower_real_concat(Lowering &l) {
   if (l.node().op != &ops::kConcat || l.node().clamp) return false;
   const Shape &shape = l.shape_of(l.output());
-  if (shape.size() < 3 || shape.size() > 5) return false;
+  if (shape.size() < 3 || shape.size() > 5 || element_count(shape) == 0) return false;
   if (normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
   if (std::ranges::none_of(l.node().inputs, [&](ValueId v) { return lies_as_image(l.form(l.any_real(v))); }))
     return false;

@@ -38,6 +38,12 @@ void shapes_must_fit(void **) {
   refuse(QTN_ESHAPE, "MatMul: b wants 4 input features, a has 3", "MatMul", attrs(), {&row, &small});
   refuse(QTN_ESHAPE, "Add: shapes 2x3 and 4x1 do not broadcast", "Add", attrs(), {&row, &small});
   refuse(QTN_ESHAPE, "Concat: shapes 2x3 and 4x1 differ", "Concat", attrs({{"axis", std::int64_t{0}}}), {&row, &small});
+  const Tensor wide = meta({0, 5}), tall = meta({4, 0}), none = meta({0}), deep = meta({1, 0, 1});
+  const Attrs columns = attrs({{"axis", std::int64_t{1}}}), rows = attrs({{"axis", std::int64_t{0}}});
+  refuse(QTN_ESHAPE, "Concat: shapes 2x3 and 0x5 differ beside axis 1", "Concat", columns, {&wide, &row});
+  refuse(QTN_ESHAPE, "Concat: shapes 0x5 and 4x0 differ beside axis 0", "Concat", rows, {&wide, &tall});
+  refuse(QTN_ESHAPE, "Concat: shapes 2x3 and 0 differ", "Concat", rows, {&row, &none});
+  refuse(QTN_EINVAL, "Concat: axis 2", "Concat", attrs({{"axis", std::int64_t{2}}}), {&deep, &row});
 }
 
 void shapes_must_be_known(void **) {

@@ -365,6 +365,24 @@ void test_dense_blocks(void **) {
     }
 }
 
+/// What has no elements may have other axes than the images beside it.
+void test_empty_parts_of_concat(void **) {
+  for (const std::ptrdiff_t place : {0, 1, 2}) {
+    GraphBuilder b;
+    b.input("x", {2, 5, 6, 7}).constant("empty", Tensor(QTN_FLOAT32, {3, 0, 1, 9}));
+    std::vector<std::string> parts{"y0", "y1"};
+    for (const std::string n : {"0", "1"}) {
+      b.constant("w" + n, random({8, 5, 1, 1}, -1, 1, 1));
+      b.node("Conv", "conv" + n, {"x", "w" + n}, {"y" + n});
+    }
+    parts.insert(parts.begin() + place, "empty");
+    b.node("Concat", "whole", parts, {"y"}, attrs({{"axis", std::int64_t{1}}}));
+    parts.pop_back();
+    b.node("Concat", "first", parts, {"z"}, attrs({{"axis", std::int64_t{1}}}));
+    expect_one_answer(b.build({"y", "z"}), random({2, 5, 6, 7}, -1, 1, 2), cat("empty part ", place));
+  }
+}
+
 /// With an axis of length 1, rows of a matrix lie as pixels of an image do.
 void test_products_that_lie_as_images(void **) {
   const Shape shapes[] = {{2, 1, 8}, {3, 1, 5}, {2, 1, 4, 5}, {1, 1, 4, 5}, {3, 15, 1}, {2, 3, 4, 1}, {2, 1, 1, 3, 4}};
@@ -563,6 +581,7 @@ int main() {
                               cmocka_unit_test(test_activations),
                               cmocka_unit_test(test_normalized_groups),
                               cmocka_unit_test(test_dense_blocks),
+                              cmocka_unit_test(test_empty_parts_of_concat),
                               cmocka_unit_test(test_products_that_lie_as_images),
                               cmocka_unit_test(test_pools),
                               cmocka_unit_test(test_extremes_of_zeros),
