@@ -177,6 +177,40 @@ bool gather_block_quantized(Composing &c) {
   return true;
 }
 
+/// What codes of bitsandbytes stand for, FP4 and NF4, in parts of the largest number of their block.
+constexpr float kCodes[2][16] = {
+    {0, 0.00520833349f, 0.666666687f, 1, 0.333333343f, 0.5f, 0.166666672f, 0.25f,  //
+     0, -0.00520833349f, -0.666666687f, -1, -0.333333343f, -0.5f, -0.166666672f, -0.25f},
+    {-1, -0.696192801f, -0.525073051f, -0.394917488f, -0.284441382f, -0.18477343f, -0.0910500363f, 0,  //
+     0.0795802996f, 0.160930201f, 0.246112302f, 0.337915242f, 0.440709829f, 0.562617004f, 0.722956836f, 1}};
+
+/// A product by codes of 4 bits, two to a byte, the first one in its upper half, in blocks that run on through the rows.
+bool matmul_of_codes(Composing &c) {
+  const Attrs attrs = c.attrs();
+  const std::int64_t n = attrs.get_int("N", 0), k = attrs.get_int("K", 0), block = attrs.get_int("block_size", 0),
+                     type = attrs.get_int("quant_type", -1);
+  if ((type != 0 && type != 1) || block < 16 || (block & (block - 1)) != 0)
+    c.refuse("quant_type is ", type, " and block_size ", block, ", not 0 or 1 and a power of 2 from 16 on");
+  const std::optional<Tensor> codes = c.constant(c.in(1)), largest = c.constant(c.in(2));
+  if (!codes || !largest || codes->dtype() != QTN_UINT8 ||
+      (largest->dtype() != QTN_FLOAT32 && !is_narrow_float(largest->dtype())))
+    c.refuse("B must be constant bytes, and absmax constant floats");
+  const std::int64_t bytes = codes->count();
+  if (n < 1 || k < 1 || n > 2 * bytes / k || bytes != (n * k + 1) / 2 || largest->count() != (n * k - 1) / block + 1)
+    c.refuse("B has ", bytes, " bytes and absmax ", largest->count(), " numbers for N = ", n, ", K = ", k,
+             " and blocks of ", block);
+  const std::vector<float> scales = float_values(to_plain(*largest), "absmax");
+  const Tensor contiguous = codes->to_contiguous(), weights(QTN_FLOAT32, {n, k});
+  const auto *pairs = contiguous.as<const std::uint8_t>();
+  for (std::int64_t i = 0; i < n * k; ++i)
+    weights.as<float>()[i] =
+        kCodes[type][pairs[i / 2] >> (i % 2 ? 0 : 4) & 15u] * scales[static_cast<std::size_t>(i / block)];
+  const int order[] = {1, 0};
+  const Tensor b = attrs.get_int("transB", 1) ? weights.permute(order).clone() : weights;
+  c.one("MatMul", {c.in(0), c.make(from_plain(b, largest->dtype()))}, {}, c.out(0));
+  return true;
+}
+
 /// Columns of a matrix, those of a list as a matrix of one row.
 bool array_feature_extractor(Composing &c) {
   const std::optional<Shape> shape = c.shape(c.in(0));
@@ -207,6 +241,7 @@ const std::vector<ComposedRule> kFusedRules{{ops::kMicrosoft, "FusedConv", fused
                                             {ops::kMicrosoft, "EmbedLayerNormalization", embed_layer_normalization},
                                             {ops::kMicrosoft, "QEmbedLayerNormalization", embed_integers},
                                             {ops::kMicrosoft, "GatherBlockQuantized", gather_block_quantized},
+                                            {ops::kMicrosoft, "MatMulBnb4", matmul_of_codes},
                                             {kMl, "ArrayFeatureExtractor", array_feature_extractor},
                                             {kMl, "Binarizer", binarizer}};
 

@@ -288,6 +288,28 @@ void rows_of_coded_tables(void **) {
                  model(data, {}, "x"));
 }
 
+void products_by_codes(void **) {
+  const auto model = [](std::int64_t n, std::int64_t type, std::int64_t block, const std::string &codes = "b",
+                        const std::string &largest = "s") {
+    const std::vector<std::string> attributes{int_attribute("N", n), int_attribute("K", 2),
+                                              int_attribute("quant_type", type), int_attribute("block_size", block)};
+    return ModelText{.nodes = {{"MatMulBnb4", {"x", codes, largest}, {"y"}, "m", "com.microsoft", attributes}},
+                     .initializers = {codes_tensor("b", {9}, std::vector<std::uint8_t>(9)), float_tensor("s", {2}, {1, 1})}};
+  };
+  assert_string_equal(parse(model(9, 1, 16).bytes()).nodes.at(0).op->name, "MatMul");
+  const std::string forms = ", not 0 or 1 and a power of 2 from 16 on", node = "node \"m\" (MatMulBnb4): ";
+  expect_refused(node + "quant_type is 2 and block_size 16" + forms, model(9, 2, 16));
+  expect_refused(node + "quant_type is 0 and block_size 8" + forms, model(9, 0, 8));
+  expect_refused(node + "quant_type is 0 and block_size 24" + forms, model(9, 0, 24));
+  const std::string inputs = node + "B must be constant bytes, and absmax constant floats";
+  for (const char *name : {"x", "s"}) expect_refused(inputs, model(9, 1, 16, name));
+  for (const char *name : {"x", "b"}) expect_refused(inputs, model(9, 1, 16, "b", name));
+  for (const std::int64_t n : {std::int64_t{0}, std::int64_t{10}, kLargest})
+    expect_refused(cat(node, "B has 9 bytes and absmax 2 numbers for N = ", n, ", K = 2 and blocks of 16"),
+                   model(n, 1, 16));
+  expect_refused(node + "B has 9 bytes and absmax 2 numbers for N = 9, K = 2 and blocks of 32", model(9, 1, 32));
+}
+
 void columns_of_what_is_not_known(void **) {
   expect_refused("node \"e\" (ArrayFeatureExtractor): the number of axes of its first input must be known",
                  {.nodes = {{"Neg", {"x"}, {"n"}}, {"ArrayFeatureExtractor", {"n", "x"}, {"y"}, "e", "ai.onnx.ml"}}});
@@ -359,6 +381,7 @@ int main() {
                               cmocka_unit_test(rotations),
                               cmocka_unit_test(cropped_images),
                               cmocka_unit_test(rows_of_coded_tables),
+                              cmocka_unit_test(products_by_codes),
                               cmocka_unit_test(columns_of_what_is_not_known),
                               cmocka_unit_test(recurrent_layers_of_integers),
                               cmocka_unit_test(decoders)};
