@@ -9,11 +9,15 @@
 
 namespace qtn::runtime {
 
-/// values = softmax(terms(queries keys)) values
+/// values = softmax(terms(factor queries keys)) values
 struct AttentionFormula {
   graph::ValueId queries, keys, values;  ///< [..., M, D], [..., D, T] and [..., T, E]
-  /// Keys [..., T, D] and values that follow on the others, as those of one token on a cache: then all keys lie so.
+  bool keys_in_rows = false;             ///< keys are [..., T, D]
+  /// Keys and values that follow on the others, as those of one token on a cache: then all keys lie in rows.
   graph::ValueId later_keys = graph::kNoValue, later_values = graph::kNoValue;
+  /// How many heads of queries share one of keys and values, which then have an axis of length 1 behind that of heads.
+  std::int64_t sharing = 1;
+  float factor = 1;  ///< by which keys, and then queries as well, are multiplied before they meet
   /// Mul, Div, Add, Sub or Where, first things first; each is followed by which of its inputs are the scores. Reshapes
   /// may lie between them, as those of shifted windows do, which leave the matrices of scores and their order.
   std::vector<std::pair<const graph::Node *, std::size_t>> terms;

@@ -26,29 +26,49 @@ struct Formula {
   bool transposed_after = true, clamped = false;
   bool integer = false, centered = false;  ///< products by DynamicMatMul
   std::int64_t past = 0;                   ///< of the keys, which come as an input of their own, by head
+  std::int64_t sharing = 1;                ///< heads of queries that share one of keys and values
+  Term of_keys{nullptr, {}}, of_queries{nullptr, {}};  ///< what happens to them before they meet
+  bool turned_last = false;                            ///< keys are turned after that, not before
+  bool rounds_otherwise = false;                       ///< than the single steps, as one factor for two does
+  std::size_t leaves = 0;                              ///< steps beside the one of attention
+
+  std::int64_t key_heads() const { return heads / sharing; }
 
   graph::Graph build(bool shown) const {
     GraphBuilder b;
-    b.input("q", {batch, queries, heads, features}).input("k", {batch, keys - past, heads, features});
-    b.input("v", {batch, keys - past, heads, values});
+    b.input("q", {batch, queries, heads, features}).input("k", {batch, keys - past, key_heads(), features});
+    b.input("v", {batch, keys - past, key_heads(), values});
     b.node("Transpose", "tq", {"q"}, {"qh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
-    if (past > 0) {
-      b.input("kp", {batch, heads, past, features}).input("vp", {batch, heads, past, values});
+    const std::string q = of_queries.op ? add_change(b, of_queries, "qh") : "qh";
+    std::string k = "kh", v = "vh";
+    if (past > 0 || sharing > 1 || of_keys.op) {
       b.node("Transpose", "tk", {"k"}, {"kn"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
       b.node("Transpose", "tv", {"v"}, {"vn"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
-      b.node("Concat", "jk", {"kp", "kn"}, {"kc"}, attrs({{"axis", std::int64_t{2}}}));
-      b.node("Concat", "jv", {"vp", "vn"}, {"vh"}, attrs({{"axis", std::int64_t{-2}}}));
-      b.node("Transpose", "turn", {"kc"}, {"kh"}, attrs({{"perm", Ints{0, 1, 3, 2}}}));
+      k = "kn", v = "vn";
+      if (past > 0) {
+        b.input("kp", {batch, key_heads(), past, features}).input("vp", {batch, key_heads(), past, values});
+        b.node("Concat", "jk", {"kp", "kn"}, {"kc"}, attrs({{"axis", std::int64_t{2}}}));
+        b.node("Concat", "jv", {"vp", "vn"}, {"vc"}, attrs({{"axis", std::int64_t{-2}}}));
+        k = "kc", v = "vc";
+      }
+      if (sharing > 1) k = repeated(b, k, features), v = repeated(b, v, values);
+      const auto turn = [&] {
+        b.node("Transpose", "turn", {k}, {"turned"}, attrs({{"perm", Ints{0, 1, 3, 2}}}));
+        k = "turned";
+      };
+      if (!turned_last) turn();
+      if (of_keys.op) k = add_change(b, of_keys, k);
+      if (turned_last) turn();
     } else {
       b.node("Transpose", "tk", {"k"}, {"kh"}, attrs({{"perm", Ints{0, 2, 3, 1}}}));
       b.node("Transpose", "tv", {"v"}, {"vh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
     }
     const char *product = integer ? "DynamicMatMul" : "MatMul";
-    b.node(product, "scores", {"qh", "kh"}, {"s0"}, centered ? attrs({{"centered", std::int64_t{1}}}) : Attrs());
+    b.node(product, "scores", {q, k}, {"s0"}, centered ? attrs({{"centered", std::int64_t{1}}}) : Attrs());
     for (std::size_t i = 0; i < terms.size(); ++i) add_term(b, i);
     const std::string last = cat("s", terms.size());
     b.node("Softmax", "softmax", {last}, {"p"}, attrs({{"axis", std::int64_t{-1}}}));
-    b.node(product, "mean", {"p", "vh"}, {"y"});
+    b.node(product, "mean", {"p", v}, {"y"});
     std::vector<std::string> outputs{"y"};
     if (clamped) b.node("Relu", "relu", {"y"}, {"c"}), outputs[0] = "c";
     if (transposed_after) {
@@ -58,7 +78,25 @@ struct Formula {
       outputs[0] = "joined";
     }
     if (shown) outputs.push_back(last);
+    if (sharing > 1) outputs.push_back(past > 0 ? "kc4" : "kn4");  // for which no run reads keys
     return b.build(outputs);
+  }
+
+  std::string repeated(GraphBuilder &b, const std::string &x, std::int64_t columns) const {
+    b.constant("behind heads", Tensor::from_ints(Ints{2}));
+    b.constant("each " + x, Tensor::from_ints(Ints{1, 1, sharing, 1, 1}));
+    b.constant("all " + x, Tensor::from_ints(Ints{0, heads, -1, columns}));
+    b.node("Unsqueeze", "apart " + x, {x, "behind heads"}, {x + "1"});
+    b.node("Expand", "repeat " + x, {x + "1", "each " + x}, {x + "2"});
+    b.node("Reshape", "join " + x, {x + "2", "all " + x}, {x + "3"}).node("Shape", "ask " + x, {x + "3"}, {x + "4"});
+    return x + "3";
+  }
+
+  static std::string add_change(GraphBuilder &b, const Term &term, const std::string &x) {
+    const std::string by = "by " + x, y = "changed " + x;
+    b.constant(by, Tensor::scalar(term.value));
+    b.node(term.op, "change " + x, term.scores_first ? std::vector{x, by} : std::vector{by, x}, {y});
+    return y;
   }
 
   void add_term(GraphBuilder &b, std::size_t i) const {
@@ -86,31 +124,37 @@ struct Formula {
 
   std::vector<Tensor> inputs() const {
     std::vector<Tensor> all{random({batch, queries, heads, features}, -1, 1, 1),
-                            random({batch, keys - past, heads, features}, -1, 1, 2),
-                            random({batch, keys - past, heads, values}, -1, 1, 3)};
+                            random({batch, keys - past, key_heads(), features}, -1, 1, 2),
+                            random({batch, keys - past, key_heads(), values}, -1, 1, 3)};
     if (past > 0) {
-      all.push_back(random({batch, heads, past, features}, -1, 1, 4));
-      all.push_back(random({batch, heads, past, values}, -1, 1, 5));
+      all.push_back(random({batch, key_heads(), past, features}, -1, 1, 4));
+      all.push_back(random({batch, key_heads(), past, values}, -1, 1, 5));
     }
     return all;
   }
 };
 
+/// `others`: steps of what attention takes in.
 std::vector<Tensor> run(const graph::Graph &g, const std::vector<Tensor> &inputs, runtime::Engine engine, int threads,
-                        std::size_t &steps) {
+                        std::size_t &steps, std::size_t *others = nullptr) {
   std::vector<const Tensor *> pointers;
   for (const Tensor &t : inputs) pointers.push_back(&t);
   const runtime::Session session(g, {engine, threads});
   const auto profile = nlohmann::json::parse(session.profile(pointers));
   steps = 0;
   for (const auto &node : profile.at("nodes")) steps += node.at("op") == "Attention";
+  if (others) {
+    const std::set<std::string> taken{"Mul", "Div", "Expand", "IsNaN", "Where", "Softmax"};
+    *others = 0;
+    for (const auto &node : profile.at("nodes")) *others += taken.contains(node.at("op"));
+  }
   return session.run(pointers);
 }
 
 void expect_one_step(const Formula &formula, const std::string &what) {
   const graph::Graph whole = formula.build(false), shown = formula.build(true);
   const std::vector<Tensor> inputs = formula.inputs();
-  std::size_t steps = 0;
+  std::size_t steps = 0, others = 0;
   const Tensor by_definition = run(whole, inputs, runtime::Engine::reference, 1, steps)[0];
   assert_int_equal(steps, 0);
   each_isa([&](const std::string &isa) {
@@ -121,9 +165,14 @@ void expect_one_step(const Formula &formula, const std::string &what) {
     else if (!equal_but_for_sums(want, by_definition, 0, 4e-6))
       fail_test(what, ", ", isa, ": is not the definition");
     for (const int threads : {1, 3}) {
-      const Tensor got = run(whole, inputs, runtime::Engine::native, threads, steps)[0];
+      const Tensor got = run(whole, inputs, runtime::Engine::native, threads, steps, &others)[0];
       assert_int_equal(steps, 1);
-      expect_equal(got, want, cat(what, ", ", isa, ", ", threads, " threads"));
+      assert_int_equal(others, formula.leaves);
+      const std::string where = cat(what, ", ", isa, ", ", threads, " threads");
+      if (!formula.rounds_otherwise)
+        expect_equal(got, want, where);
+      else if (!equal_but_for_sums(got, want, 0, 4e-6))
+        fail_test(where, ": are not the single steps");
     }
   });
 }
@@ -178,6 +227,63 @@ void test_pasts(void **) {
                         cat(queries, " queries, ", past, " keys before ", now, ", in blocks"));
   // Integers read the keys as one matrix.
   expect_one_step({.queries = 2, .keys = 33, .integer = true, .past = 32}, "integers");
+}
+
+/// Numbers by which keys and queries are multiplied go into the scores: powers of two with the same bits.
+void test_factors_of_keys(void **) {
+  for (const Term &by : {Term{"Mul", {}, true, 0.25f}, Term{"Mul", {}, false, 0.35f}, Term{"Div", {}, true, 2.83f}})
+    for (const std::int64_t queries : {1, 40})
+      for (const std::int64_t past : {0, 33})
+        for (const bool turned_last : {false, true})
+          for (const bool both : {false, true})
+            expect_one_step({.queries = queries,
+                             .keys = past + 7,
+                             .terms = {{"Add", {1}}},
+                             .past = past,
+                             .of_keys = by,
+                             .of_queries = both ? by : Term{nullptr, {}},
+                             .turned_last = turned_last,
+                             .rounds_otherwise = by.value != 0.25f},
+                            cat(by.op, " of keys by ", by.value));
+  expect_one_step({.terms = {{"Mul", {3, 1, 1}}, {"Where", {1, 1, 5, 7}}}, .of_keys = {"Mul", {}, true, 0.5f}},
+                  "a factor of keys, and one for each head");
+  expect_one_step({.of_queries = {"Mul", {}, true, 0.35f}, .leaves = 1}, "queries alone, which are few");
+  for (const float by : {-0.5f, 0.0f, 1e-20f, 1e20f})
+    expect_one_step({.of_keys = {"Mul", {}, true, by}, .leaves = 1}, cat("keys by ", by));
+  expect_one_step({.of_keys = {"Div", {}, false, 0.5f}, .leaves = 1}, "a number divided by keys");
+  expect_one_step({.integer = true, .of_keys = {"Mul", {}, true, 0.35f}, .leaves = 1}, "integers");
+}
+
+/// Heads of keys and values that are repeated for those of queries are read where they lie.
+void test_shared_heads(void **) {
+  for (const std::int64_t sharing : {2, 4})
+    for (const std::int64_t queries : {1, 5, 40})
+      for (const std::int64_t past : {0, 33})
+        for (const bool integer : {false, true}) {
+          const Formula formula{.heads = 4,
+                                .queries = queries,
+                                .keys = past + 7,
+                                .integer = integer,
+                                .past = past,
+                                .sharing = sharing};
+          const std::vector<std::vector<Term>> terms{{},
+                                                     {{"Mul", {}}, {"Add", {2, 1, 1, past + 7}}},
+                                                     {{"Add", {1, 4, queries, past + 7}}},
+                                                     {{"Mul", {4, 1, 1}}, {"Where", {4, queries, past + 7}}},
+                                                     {{"Add", {queries, 1}}, {"Add", {past + 7}}}};
+          for (const std::vector<Term> &some : terms) {
+            Formula changed = formula;
+            changed.terms = some;
+            expect_one_step(changed, cat(sharing, " heads of queries share one, ", integer ? "integers" : "floats"));
+          }
+        }
+  expect_one_step({.heads = 6,
+                   .queries = 40,
+                   .terms = {{"Add", {2, 6, 40, 7}}},
+                   .sharing = 3,
+                   .of_keys = {"Mul", {}, true, 0.25f},
+                   .of_queries = {"Mul", {}, true, 0.25f}},
+                  "shared heads, multiplied");
 }
 
 /// The same bits everywhere, since sums of integers have no order.
@@ -367,6 +473,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_integers),    cmocka_unit_test(qtn::test::test_broadcasts),
       cmocka_unit_test(qtn::test::test_windows),     cmocka_unit_test(qtn::test::test_rows_without_keys),
       cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result),
-      cmocka_unit_test(qtn::test::test_pasts),       cmocka_unit_test(qtn::test::test_hidden_keys)};
+      cmocka_unit_test(qtn::test::test_pasts),       cmocka_unit_test(qtn::test::test_hidden_keys),
+      cmocka_unit_test(qtn::test::test_shared_heads), cmocka_unit_test(qtn::test::test_factors_of_keys)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
