@@ -85,7 +85,7 @@ void lower_attention(Lowering &l, const AttentionFormula &formula) {
   const Edge queries = edge(l.side_by_side(formula.queries));
   const std::vector<KeysAndValues> parts = parts_of(l, formula);
   l.add_step(make_attention(
-      queries, parts, edge(y), std::move(terms),
+      queries, parts, edge(y), std::move(terms), formula.guarded,
       formula.integer ? make_integer_products(formula.centered, l.clamp(), l.isa) : real_products(l, queries, parts),
       l.isa));
   l.set_real(l.output(), y);

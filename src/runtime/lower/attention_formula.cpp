@@ -119,6 +119,29 @@ class Finder {
     return axis == -1 || axis == rank - 1;
   }
 
+  /// The shares that the node has where they are numbers, and zeros elsewhere; kNoValue where it is no such guard.
+  ValueId guarded(const Node &node) const {
+    const Node *test = node.op == &ops::kWhere ? graph::inner_of(g_, uses_, node.inputs[0]) : nullptr;
+    if (!test || test->op != &ops::kIsNaN || test->inputs[0] != node.inputs[2]) return kNoValue;
+    return number(node.inputs[1]) == 0.0f && shape(node.inputs[2]) == shape(node.outputs[0]) ? node.inputs[2]
+                                                                                             : kNoValue;
+  }
+
+  /// The Softmax of the shares v, and what guards them; nullptr where there is none.
+  const Node *softmax_of(ValueId v, AttentionFormula &formula, Nodes &inside) const {
+    const Node *node = inner(v);
+    const ValueId shares = node ? guarded(*node) : kNoValue;
+    if (shares != kNoValue) {
+      if (!is_inside(shares, 2)) return nullptr;
+      formula.guarded = true;
+      for (const Node *part : {node, graph::maker_of(g_, uses_, node->inputs[0])}) inside.push_back(part);
+      node = graph::exact_maker_of(g_, uses_, shares);
+    }
+    if (!node || !is_softmax(*node)) return nullptr;
+    inside.push_back(node);
+    return node;
+  }
+
   /// Whether the node exchanges two axes, the second of which is so far from the end, and no others.
   bool exchanges(const Node &node, std::size_t from_end) const {
     const std::size_t rank = shape(node.outputs[0]).size();
@@ -224,9 +247,8 @@ class Finder {
     if (!is_product(node)) return;
     AttentionFormula formula;
     Nodes inside;
-    const Node *softmax = inner(node.inputs[0]);
-    if (!softmax || !is_softmax(*softmax)) return;
-    inside.push_back(softmax);
+    const Node *softmax = softmax_of(node.inputs[0], formula, inside);
+    if (!softmax) return;
     ValueId scores = softmax->inputs[0];
     bool restacked = false;
     while (formula.terms.size() <= kMostTerms) {
@@ -251,7 +273,7 @@ class Finder {
       formula.terms.emplace_back(before, *operand);
       scores = before->inputs[*operand];
     }
-    if (formula.terms.size() > kMostTerms) return;
+    if (formula.terms.size() > kMostTerms || (formula.integer && formula.guarded)) return;
     // One matrix of scores for each of the result, in the same stack.
     const Shape stack = stack_of(node.outputs[0]);
     if (restacked && (stack_of(scores) != stack || stack_of(node.inputs[0]) != stack)) return;

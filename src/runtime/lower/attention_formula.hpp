@@ -17,7 +17,8 @@ struct AttentionFormula {
   graph::ValueId later_keys = graph::kNoValue, later_values = graph::kNoValue;
   /// How many heads of queries share one of keys and values, which then have an axis of length 1 behind that of heads.
   std::int64_t sharing = 1;
-  float factor = 1;  ///< by which keys, and then queries as well, are multiplied before they meet
+  float factor = 1;      ///< by which keys, and then queries as well, are multiplied before they meet
+  bool guarded = false;  ///< shares that are not numbers, as those of a query that sees no key, are zeros
   /// Mul, Div, Add, Sub or Where, first things first; each is followed by which of its inputs are the scores. Reshapes
   /// may lie between them, as those of shifted windows do, which leave the matrices of scores and their order.
   std::vector<std::pair<const graph::Node *, std::size_t>> terms;

@@ -51,7 +51,7 @@ float exact_inverse(float x) {
 class AttentionStep final : public Step {
  public:
   AttentionStep(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y, std::vector<ScoreTerm> terms,
-                std::unique_ptr<AttentionProducts> products, Isa isa)
+                bool guarded, std::unique_ptr<AttentionProducts> products, Isa isa)
       : products_(std::move(products)),
         pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
         grid_(kernels::choose(kernels::grid_kernels(), isa)),
@@ -60,6 +60,7 @@ class AttentionStep final : public Step {
         q_(q.form, batch_),
         y_(y.form, batch_),
         m_(static_cast<std::size_t>(q.form.shape[q.form.shape.size() - 2])),
+        guarded_(guarded),
         terms_(std::move(terms)) {
     sizes_.features = static_cast<std::size_t>(q.form.shape.back());
     sizes_.values = static_cast<std::size_t>(parts[0].values.form.shape.back());
@@ -166,7 +167,7 @@ class AttentionStep final : public Step {
       if (mask.chosen)
         rows_.choose_scores({scores, block.queries, block.keys, static_cast<std::ptrdiff_t>(sizes_.row), factor,
                              mask.chosen, mask.chosen_row, mask.keeps, mask.filler});
-      const ScoreChange change{mask.chosen ? 1 : factor, mask.addend, mask.addend_row};
+      const ScoreChange change{mask.chosen ? 1 : factor, mask.addend, mask.addend_row, guarded_};
       products_->mix_values(scratch, scores, block, change, y + place * y_.row, y_.row);
     }
   }
@@ -240,6 +241,7 @@ class AttentionStep final : public Step {
   HeadSizes sizes_{};
   std::size_t alone_ = 0;  ///< terms that are run one by one
   std::optional<std::size_t> factor_, choice_, addend_;
+  bool guarded_;
   std::vector<ScoreTerm> terms_;
   std::vector<Stack> others_;
   std::vector<std::optional<Stack>> fillers_;
@@ -248,8 +250,9 @@ class AttentionStep final : public Step {
 }  // namespace
 
 StepPtr make_attention(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y,
-                       std::vector<ScoreTerm> terms, std::unique_ptr<AttentionProducts> products, Isa isa) {
-  return std::make_unique<AttentionStep>(q, parts, y, std::move(terms), std::move(products), isa);
+                       std::vector<ScoreTerm> terms, bool guarded, std::unique_ptr<AttentionProducts> products,
+                       Isa isa) {
+  return std::make_unique<AttentionStep>(q, parts, y, std::move(terms), guarded, std::move(products), isa);
 }
 
 }  // namespace qtn::runtime

@@ -7,6 +7,7 @@
 
 #include "base/cpu.hpp"
 #include "base/float_scope.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::runtime {
@@ -35,6 +36,7 @@ struct ScoreChange {
   float factor = 1;
   const float *addend = nullptr;  ///< null: none
   std::ptrdiff_t addend_row = 0;  ///< elements from row to row
+  bool guarded = false;           ///< shares that are no numbers are zeros; not where products are of integers
 };
 
 /// Keys that come after these have no share in any of the queries.
@@ -65,6 +67,10 @@ class AttentionProducts {
   virtual void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
                           std::ptrdiff_t y_row) const = 0;
 };
+
+/// Softmax of the changed scores, in place; rows are `row` elements apart. All shares of a row are numbers, or none.
+void make_shares(const kernels::RowsKernel &rows, float *scores, ScoreBlock block, std::ptrdiff_t row,
+                 const ScoreChange &change);
 
 std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
 

@@ -7,7 +7,6 @@
 
 #include "kernels/gemm_real/gemm_real.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/rows/rows.hpp"
 #include "kernels/sum_blocks.hpp"
 #include "runtime/steps/attention_products.hpp"
 
@@ -56,7 +55,7 @@ class FewRealProducts final : public AttentionProducts {
   void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
                   std::ptrdiff_t y_row) const override {
     const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
-    rows_.score({scores, block.queries, block.keys, row, change.factor, change.addend, change.addend_row});
+    make_shares(rows_, scores, block, row, change);
     const std::span<const HeadPart> parts = parts_in(scratch);
     const auto mix = [&](std::size_t key, std::size_t count, const HeadMatrix &values, float *to,
                          std::ptrdiff_t to_row) {

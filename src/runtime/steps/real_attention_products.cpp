@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/size.hpp"
 #include "kernels/gemm_real/gemm_real.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/rows/rows.hpp"
 #include "runtime/steps/attention_products.hpp"
 
 namespace qtn::runtime {
@@ -49,7 +49,7 @@ class RealProducts final : public AttentionProducts {
   void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
                   std::ptrdiff_t y_row) const override {
     const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
-    rows_.score({scores, block.queries, block.keys, row, change.factor, change.addend, change.addend_row});
+    make_shares(rows_, scores, block, row, change);
     multiply({scores, row, block.queries, block.keys}, scratch + values_at_, {sizes_.values, sizes_.keys}, clamp_, y,
              y_row);
   }
@@ -117,6 +117,14 @@ class RealProducts final : public AttentionProducts {
 };
 
 }  // namespace
+
+void make_shares(const kernels::RowsKernel &rows, float *scores, ScoreBlock block, std::ptrdiff_t row,
+                 const ScoreChange &change) {
+  rows.score({scores, block.queries, block.keys, row, change.factor, change.addend, change.addend_row});
+  if (!change.guarded) return;
+  for (std::size_t i = 0; i < block.queries; ++i, scores += row)
+    if (std::isnan(*scores)) std::fill_n(scores, block.keys, 0.0f);
+}
 
 std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa) {
   return std::make_unique<RealProducts>(clamp, isa);

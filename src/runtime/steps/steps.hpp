@@ -142,9 +142,10 @@ class AttentionProducts;
 /// softmax(terms(q k)) v for matrices [..., M, D], [..., D, T] and [..., T, E] of floats under any strides, but those of
 /// a row of q and of y lie side by side. All queries of a head by all keys are in no place at once: threads take some
 /// rows at a time. The bits are those of the steps that it stands for. Keys and values may come in several parts, one
-/// after the other, where products are those of floats.
+/// after the other, where products are those of floats. `guarded`: see ScoreChange.
 StepPtr make_attention(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y,
-                       std::vector<ScoreTerm> terms, std::unique_ptr<AttentionProducts> products, Isa isa);
+                       std::vector<ScoreTerm> terms, bool guarded, std::unique_ptr<AttentionProducts> products,
+                       Isa isa);
 
 /// Matrices [..., M, K] by [..., K, N] of uint8, under any strides, but those of a row of the left one lie side by side,
 /// and kReadSlack bytes behind it may be read; y contiguous, uint8 or float32. None is empty, and 3 * 255 * 128 * K is

@@ -29,6 +29,7 @@ struct Formula {
   std::int64_t sharing = 1;                ///< heads of queries that share one of keys and values
   Term of_keys{nullptr, {}}, of_queries{nullptr, {}};  ///< what happens to them before they meet
   bool turned_last = false;                            ///< keys are turned after that, not before
+  bool guarded = false;                                ///< shares that are no numbers become zeros
   bool rounds_otherwise = false;                       ///< than the single steps, as one factor for two does
   std::size_t leaves = 0;                              ///< steps beside the one of attention
 
@@ -68,7 +69,11 @@ struct Formula {
     for (std::size_t i = 0; i < terms.size(); ++i) add_term(b, i);
     const std::string last = cat("s", terms.size());
     b.node("Softmax", "softmax", {last}, {"p"}, attrs({{"axis", std::int64_t{-1}}}));
-    b.node(product, "mean", {"p", v}, {"y"});
+    if (guarded)
+      b.constant("nothing", Tensor::scalar(0.0f))
+          .node("IsNaN", "test", {"p"}, {"none"})
+          .node("Where", "guard", {"none", "nothing", "p"}, {"shares"});
+    b.node(product, "mean", {guarded ? "shares" : "p", v}, {"y"});
     std::vector<std::string> outputs{"y"};
     if (clamped) b.node("Relu", "relu", {"y"}, {"c"}), outputs[0] = "c";
     if (transposed_after) {
@@ -282,8 +287,9 @@ void test_shared_heads(void **) {
                    .terms = {{"Add", {2, 6, 40, 7}}},
                    .sharing = 3,
                    .of_keys = {"Mul", {}, true, 0.25f},
-                   .of_queries = {"Mul", {}, true, 0.25f}},
-                  "shared heads, multiplied");
+                   .of_queries = {"Mul", {}, true, 0.25f},
+                   .guarded = true},
+                  "shared heads, multiplied and guarded");
 }
 
 /// The same bits everywhere, since sums of integers have no order.
@@ -409,6 +415,61 @@ void test_rows_without_keys(void **) {
   for (std::int64_t i = 0; i < 6; ++i) assert_int_equal(std::isnan(y.as<const float>()[i]), i / 2 == 1);
 }
 
+/// Where a formula says so, such a query has no share in anything; others have theirs.
+void test_guards(void **) {
+  constexpr auto blind = [](auto i, auto j) { return hide(j > i - 3, -kInfinity); };
+  for (const std::int64_t queries : {1, 5, 8, 40, 200})
+    for (const std::int64_t keys : {1, 7, 200})
+      for (const bool clamped : {false, true})
+        expect_one_step({.batch = 1,
+                         .heads = 2,
+                         .queries = queries,
+                         .keys = keys,
+                         .terms = {{"Mul", {}}, {"Add", {1, 1, queries, keys}, true, 0, blind}},
+                         .clamped = clamped,
+                         .guarded = true},
+                        cat(queries, " queries by ", keys, " keys, guarded"));
+  constexpr auto chosen = [](auto i, auto) { return i == 1 ? 0.0f : 1.0f; };
+  expect_one_step({.terms = {{"Mul", {}}, {"Where", {5, 7}, true, 0, chosen}}, .past = 2, .guarded = true}, "chosen");
+  // What is not finite makes all shares of a query NaN, and leaves others alone.
+  for (const std::int64_t queries : {5, 40})
+    for (const std::int64_t keys : {7, 40})
+      for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()})
+        for (const std::size_t input : {0, 1}) {
+          const Formula formula{.batch = 1, .queries = queries, .keys = keys, .terms = {{"Mul", {}}}, .guarded = true};
+          std::vector<Tensor> inputs = formula.inputs();
+          inputs[input].as<float>()[inputs[input].count() / 2] = bad;
+          each_isa([&](const std::string &isa) {
+            std::size_t steps = 0;
+            const Tensor want = run(formula.build(true), inputs, runtime::Engine::native, 1, steps)[0];
+            expect_equal(run(formula.build(false), inputs, runtime::Engine::native, 1, steps)[0], want, cat(bad, isa));
+            assert_int_equal(steps, 1);
+          });
+        }
+}
+
+/// Shares that are read elsewhere, another value in their place, and a test of other values are no guards.
+void test_other_guards_stay(void **) {
+  const auto steps_of = [](float value, const char *tested, std::vector<std::string> outputs, const char *product) {
+    GraphBuilder b;
+    b.input("q", {4, 4}).input("k", {4, 4}).input("v", {4, 4}).constant("value", Tensor::scalar(value));
+    b.node(product, "scores", {"q", "k"}, {"s"}).node("Softmax", "softmax", {"s"}, {"p"});
+    b.node("IsNaN", "test", {tested}, {"none"}).node("Where", "guard", {"none", "value", "p"}, {"g"});
+    b.node(product, "mean", {"g", "v"}, {"y"});
+    std::size_t steps = 0;
+    run(b.build(outputs), {random({4, 4}, -1, 1, 1), random({4, 4}, -1, 1, 2), random({4, 4}, -1, 1, 3)},
+        runtime::Engine::native, 1, steps);
+    return steps;
+  };
+  assert_int_equal(steps_of(0, "p", {"y"}, "MatMul"), 1);
+  assert_int_equal(steps_of(1, "p", {"y"}, "MatMul"), 0);
+  assert_int_equal(steps_of(0, "v", {"y"}, "MatMul"), 0);
+  assert_int_equal(steps_of(0, "p", {"y", "p"}, "MatMul"), 0);
+  assert_int_equal(steps_of(0, "p", {"y", "g"}, "MatMul"), 0);
+  assert_int_equal(steps_of(0, "p", {"y", "none"}, "MatMul"), 0);
+  assert_int_equal(steps_of(0, "p", {"y"}, "DynamicMatMul"), 0);
+}
+
 /// What looks like a formula and is not one: another axis, a mask that makes more scores, a weight, scores read twice.
 void test_others_stay(void **) {
   const auto steps_of = [](GraphBuilder &b, const std::vector<std::string> &outputs, std::int64_t axis,
@@ -474,6 +535,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_windows),     cmocka_unit_test(qtn::test::test_rows_without_keys),
       cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result),
       cmocka_unit_test(qtn::test::test_pasts),       cmocka_unit_test(qtn::test::test_hidden_keys),
+      cmocka_unit_test(qtn::test::test_guards),      cmocka_unit_test(qtn::test::test_other_guards_stay),
       cmocka_unit_test(qtn::test::test_shared_heads), cmocka_unit_test(qtn::test::test_factors_of_keys)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
