@@ -131,15 +131,30 @@ bool quantized_attention(Composing &c) {
   return true;
 }
 
-/// The place of each element, [batch, places], where the file says those of the first only.
-std::string places_of(Composing &c, const std::string &x, std::int64_t axis, const std::string &first) {
-  const std::string shape = c.one("Shape", {x});
-  const std::string length = c.one("Gather", {shape, c.make_int(axis)});
-  const std::string counted = c.one("Range", {c.make_int(0), length, c.make_int(1)});
-  const std::string batch = c.one("Slice", {shape, c.make_ints({0}), c.make_ints({1})});
-  const std::string both =
-      c.one("Concat", {batch, c.one("Reshape", {length, c.make_ints({1})})}, with("axis", std::int64_t{0}));
-  return c.one("Expand", {c.one("Add", {counted, first}), both});
+/// Positions [batch, places] of x, whose axis of places is the last but one. Where the file has one number in their place,
+/// it is that of the first.
+std::string positions_of(Composing &c, const std::string &x, const std::string &given) {
+  const std::optional<Shape> shape = c.shape(given);
+  if (shape && shape->size() == 2) return given;
+  const std::string places = c.one("Gather", {lengths(c, x, 0), c.make_int(-2)});
+  std::string counted = c.one("Range", {c.make_int(0), places, c.make_int(1)});
+  if (!shape || *shape != Shape{1}) {  // positions of all places are these already
+    const std::string is_one = c.one("Equal", {c.one("Size", {given}), c.make_int(1)});
+    counted = c.one("Mul", {counted, c.one("Cast", {is_one}, with("to", std::int64_t{QTN_INT64}))});
+  }
+  const std::string both = joined(c, {lengths(c, x, 0, 1), lengths(c, x, -2, -1)});
+  return c.one("Expand", {c.one("Add", {counted, given}), both});
+}
+
+/// The features of a head, which is as wide as its cosines say.
+std::string head_width(Composing &c, const std::string &cosines) {
+  constexpr std::int64_t kMostPairs = std::int64_t{1} << 40;
+  const std::optional<Shape> shape = c.shape(cosines);
+  if (!shape || shape->size() != 2 || shape->back() == -1)
+    return c.one("Mul", {lengths(c, cosines, 1), c.make_ints({2})});
+  if (shape->back() < 1 || shape->back() > kMostPairs)
+    c.refuse("without num_heads, cos_cache has ", shape->back(), " columns");
+  return c.make_ints({2 * shape->back()});
 }
 
 // Inputs x, position_ids, cos_cache, sin_cache; ONNX's own has the positions last.
@@ -147,28 +162,27 @@ bool rotary_embedding(Composing &c) {
   const Attrs attrs = c.attrs();
   if (attrs.get_int("is_packed_batching", 0) != 0) c.refuse("is_packed_batching is not supported");
   if (attrs.get_float("scale", 1) != 1) c.refuse("scale is ", attrs.get_float("scale", 1), ", not 1");
-  std::string x = c.in(0), positions = c.in(1);
-  const std::optional<Shape> shape = c.shape(x), ids = c.shape(positions), cosines = c.shape(c.in(2));
+  std::string x = c.in(0), positions = positions_of(c, x, c.in(1));
+  const std::optional<Shape> shape = c.shape(x);
   const bool has_heads = shape && shape->size() == 4;
   const std::int64_t heads = attrs.get_int("num_heads", 0);
-  if (ids && ids->size() == 1) positions = places_of(c, x, has_heads ? 2 : 1, positions);
   Attrs own;
   for (const char *name : {"interleaved", "rotary_embedding_dim"})
     if (attrs.get_int(name, 0) != 0) own.set(name, attrs.get_int(name, 0));
-  const bool splits = !has_heads && heads == 0;  // then a head is as wide as its cosines say
   if (!has_heads && heads != 0) own.set("num_heads", heads);
+  const bool splits = !has_heads && heads == 0;
   if (splits) {
-    constexpr std::int64_t kMostFeatures = std::int64_t{1} << 40;
-    if (!cosines || cosines->size() != 2 || cosines->back() < 1 || cosines->back() > kMostFeatures)
-      c.refuse("without num_heads, the shape of cos_cache must be known");
-    x = c.one("Transpose", {c.one("Reshape", {x, c.make_ints({0, 0, -1, 2 * cosines->back()})})},
-              with("perm", std::vector<std::int64_t>{0, 2, 1, 3}));
+    // What lies side by side at one place of [batch, places, features of all heads] or [batch, heads, places, features]
+    // are heads of a batch that has no other place.
+    const std::string rows =
+        c.one("Reshape", {x, joined(c, {lengths(c, x, 0, 1), c.make_ints({-1}), lengths(c, x, -2)})});
+    positions = c.one("Expand", {c.one("Unsqueeze", {positions, c.make_ints({1})}), lengths(c, rows, 0, 3)});
+    positions = c.one("Reshape", {positions, c.make_ints({-1, 1})});
+    const std::string width = head_width(c, c.in(2)), beside = c.one("Div", {lengths(c, x, -1), width});
+    x = c.one("Reshape", {x, joined(c, {c.make_ints({-1}), beside, c.make_ints({1}), width})});
   }
   const std::string y = c.one("RotaryEmbedding", {x, c.in(2), c.in(3), positions}, own, splits ? "" : c.out(0));
-  if (splits)
-    c.one("Reshape",
-          {c.one("Transpose", {y}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3})), c.make_ints({0, 0, -1})}, {},
-          c.out(0));
+  if (splits) like(c, y, c.in(0), c.out(0));
   return true;
 }
 

@@ -32,7 +32,7 @@ std::string begun_at(Composing &c, const std::string &a, const std::string &b, s
   }
   const std::string from_axis = axis < 0 ? c.make_ints({-axis}) : c.one("Sub", {rank_of(c, a), c.make_ints({axis})});
   const std::string behind = ones(c, c.one("Sub", {from_axis, rank_of(c, b)}));
-  const std::string shape = c.one("Concat", {c.one("Shape", {b}), behind}, with("axis", std::int64_t{0}));
+  const std::string shape = joined(c, {c.one("Shape", {b}), behind});
   return c.one("Reshape", {b, shape});
 }
 

@@ -174,6 +174,16 @@ def attention():
     model("rotary_part", [node("RotaryEmbedding", "x,i,c,s", "y", MICROSOFT, num_heads=1, rotary_embedding_dim=4)],
           {"x": x, "i": ids}, angles, ["y"])
     model("rotary_heads", [node("RotaryEmbedding", "x,i,c,s", "y", MICROSOFT)], {"x": noise("h", 2, 2, 3, 4), "i": ids}, angles, ["y"])
+    # A file need not say the shapes of what it computes. There are fewer rows of angles than heads at all places.
+    hidden = [node("Neg", "x", "a"), node("Abs", "i", "j"), node("Neg", "c", "d")]
+    turned = {"x": noise("w", 2, 3, 16), "heads": noise("h", 2, 2, 3, 4)}
+    for name, of in turned.items():
+        for places, positions in (("ids", ids), ("first", ints(2))):
+            model(f"rotary_{name}_of_unknown_rank_{places}", [*hidden, node("RotaryEmbedding", "a,j,d,s", "y", MICROSOFT)],
+                  {"x": of, "i": positions}, angles, ["y"])
+    for name, of in turned.items():
+        model(f"rotary_{name}_of_unknown_rank_part", [*hidden, node("RotaryEmbedding", "a,j,d,s", "y", MICROSOFT, num_heads=2, rotary_embedding_dim=4)],
+              {"x": np.concatenate([of, of], -1), "i": ids}, angles, ["y"])
 
 
 def graph_of(name, nodes, constants=()):
