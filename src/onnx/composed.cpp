@@ -3,16 +3,13 @@
 
 #include <algorithm>
 
-#include "onnx/composing.hpp"
 #include "onnx/names.hpp"
+#include "onnx/packed_sequences.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::onnx {
 namespace {
-
-/// In whose form new nodes are: the one that nodes are kept in.
-constexpr std::int64_t kOpsetOfNew = 21;
 
 std::string_view domain_of(const NodeProto &node) {
   return node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
@@ -37,7 +34,8 @@ namespace {
 
 bool has_any(const GraphProto &graph, std::int64_t opset) {
   return std::ranges::any_of(graph.nodes, [&](const NodeProto &node) {
-    return rule_of(node, opset) || std::ranges::any_of(node.attributes, [&](const AttributeProto &attribute) {
+    const bool composed = node.op != "Identity" && rule_of(node, opset);  // which is one of sequences only
+    return composed || std::ranges::any_of(node.attributes, [&](const AttributeProto &attribute) {
              return attribute.graph && has_any(*attribute.graph, opset);
            });
   });
@@ -47,7 +45,7 @@ struct File {
   std::int64_t opset;
   const DataFolder &folder;
   graph::UniqueNames names;
-  std::size_t items = 0;
+  Made made = {};
 };
 
 /// Sequences are no values: where one is left, nothing makes it.
@@ -58,9 +56,10 @@ void refuse_sequences(const GraphProto &graph, const Scope &scope) {
   for (const NodeProto &node : graph.nodes)
     for (const std::string &name : node.inputs)
       if (scope.sequences.contains(name))
-        fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
-             "\"; sequences are supported where constants say the positions of their items, where all items have one "
-             "shape that the file says, or where a loop puts them at the end");
+        fail(
+            QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
+            "\"; sequences are what ONNX's operators of sequences, If and Loop make and read, except where runs decide "
+            "at which position an item is put in, or into how many parts a tensor is cut");
 }
 
 /// Whatever is wrong with a node is said with its name.
@@ -81,10 +80,10 @@ const T *look_up(const Scope *scope, const std::string &name, std::unordered_map
   return nullptr;
 }
 
-/// What is given where a node does no more than move or cast elements of what is.
+/// What is given where a node does no more than move, cast or count on elements of what is.
 std::optional<Given> moved(const NodeProto &node, const Scope &scope, std::int64_t opset) {
-  constexpr std::string_view kMovers[] = {"Cast", "Identity", "Reshape", "Transpose"};
-  constexpr std::int64_t kFirstOpset = 6;  // before, some had other forms
+  constexpr std::string_view kMovers[] = {"Add", "Cast", "Identity", "Mul", "Neg", "Reshape", "Sub", "Transpose"};
+  constexpr std::int64_t kFirstOpset = 7;  // before, some had other forms
   constexpr int kMostMoves = 4;
   if (opset < kFirstOpset || !domain_of(node).empty() || node.inputs.empty() || node.outputs.size() != 1 ||
       std::ranges::find(kMovers, node.op) == std::end(kMovers))
@@ -98,7 +97,11 @@ std::optional<Given> moved(const NodeProto &node, const Scope &scope, std::int64
   return Given{{}, {}, {}, std::make_shared<NodeProto>(node), moves + 1};
 }
 
-using Shapes = std::vector<std::optional<Shape>>;
+void check_count(const std::vector<NodeProto> &nodes) {
+  constexpr std::size_t kMostNodes = 1 << 18;
+  if (nodes.size() >= kMostNodes)
+    fail(QTN_EUNSUPPORTED, "what it is read as comes to more than ", kMostNodes, " nodes");
+}
 
 /// The dimensions that both have; -1 for others.
 std::optional<Shape> common_shape(const std::optional<Shape> &a, const std::optional<Shape> &b) {
@@ -109,43 +112,104 @@ std::optional<Shape> common_shape(const std::optional<Shape> &a, const std::opti
   return common;
 }
 
-/// Shapes of the outputs, where they are known.
-Shapes rewrite(GraphProto &graph, File &file, const Scope *outer) {
-  Scope scope;
-  scope.outer = outer;
-  for (const protozero::data_view initializer : graph.initializers) {
-    TensorHead head = read_head(initializer);
-    const std::string name = head.name;
-    scope.givens[name] = {initializer, {}, std::move(head)};
+/// What is known of an output of a graph.
+struct Result {
+  std::optional<Shape> shape;
+  bool is_sequence;
+};
+using Results = std::vector<Result>;
+
+/// A graph on its way to one without composed nodes.
+class Rewriting {
+ public:
+  Rewriting(File &file, Scope *outer) : file_(file) {
+    scope_.outer = outer;
+    if (outer) scope_.sequences.swap(outer->carried);
   }
-  for (const auto *list : {&graph.inputs, &graph.values, &graph.outputs})
-    for (const ValueInfo &info : *list) scope.infos[info.name] = &info;
-  for (const NodeProto &node : graph.nodes)
-    if (node.op == "Constant" && node.outputs.size() == 1 && node.attributes.size() == 1)
-      scope.givens.insert({node.outputs[0], {{}, node.attributes[0]}});
-    else if (const std::optional<Given> given = moved(node, scope, file.opset))
-      scope.givens.insert({node.outputs[0], *given});
-  std::vector<NodeProto> nodes;
-  for (NodeProto &node : graph.nodes) {
-    std::vector<Shapes> inner;
+
+  /// `packs`: whether sequences that are outputs become two of them.
+  Results run(GraphProto &graph, bool packs) {
+    for (const protozero::data_view initializer : graph.initializers) {
+      TensorHead head = read_head(initializer);
+      const std::string name = head.name;
+      scope_.givens[name] = {initializer, {}, std::move(head)};
+    }
+    for (const auto *list : {&graph.inputs, &graph.values, &graph.outputs})
+      for (const ValueInfo &info : *list) scope_.infos[info.name] = &info;
+    for (const NodeProto &node : graph.nodes) note_given(node, scope_, file_.opset);
+    for (NodeProto &node : graph.nodes) visit(std::move(node));
+    const NodeProto none;
+    Composing end = composing(none);
+    Results results;
+    for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+      const std::string name = graph.outputs[o].name;
+      const Sequence *s = packs ? end.sequence(name) : nullptr;
+      const std::optional<Sequence> pack = s ? packed(end, *s) : std::nullopt;
+      results.push_back({end.shape(name), pack.has_value()});
+      if (pack)
+        pack_in(graph.outputs, o++,
+                packed_as(end.formula("Identity a", {pack->whole}), end.formula("Identity a", {pack->table})));
+    }
+    graph.nodes = std::move(nodes_);
+    refuse_sequences(graph, scope_);
+    return results;
+  }
+
+ private:
+  Composing composing(const NodeProto &node) {
+    return {node, scope_, nodes_, file_.names, file_.made, node.opset ? node.opset : file_.opset, file_.folder, visit_};
+  }
+
+  void visit(NodeProto node) {
+    const ComposedRule *rule = rule_of(node, file_.opset);
+    Composing composed = composing(node);
+    if (rule && rewritten(*rule, composed)) return;
+    rewrite_graphs(node);
+    check_count(nodes_);
+    nodes_.push_back(std::move(node));
+  }
+
+  void rewrite_graphs(NodeProto &node) {
+    const bool branches = node.op == "If", packs = branches || node.op == "Loop";
+    std::vector<Results> inner;
     for (AttributeProto &attribute : node.attributes)
-      if (attribute.graph) inner.push_back(rewrite(*attribute.graph, file, &scope));
-    if (node.op == "If" && inner.size() == 2)
+      if (attribute.graph) inner.push_back(Rewriting(file_, &scope_).run(*attribute.graph, packs));
+    if (inner.empty()) return;
+    if (branches && inner.size() == 2)
       for (std::size_t i = 0; i < std::min({node.outputs.size(), inner[0].size(), inner[1].size()}); ++i)
-        if (const std::optional<Shape> shape = common_shape(inner[0][i], inner[1][i]))
-          scope.shapes.insert({node.outputs[i], *shape});
-    const ComposedRule *rule = rule_of(node, file.opset);
-    Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
-    if (!rule || !rewritten(*rule, composing)) nodes.push_back(std::move(node));
+        if (const std::optional<Shape> shape = common_shape(inner[0][i].shape, inner[1][i].shape))
+          scope_.shapes.insert({node.outputs[i], *shape});
+    if (packs) take_sequences(node, inner, branches ? 0 : 1);
   }
-  Shapes shapes;
-  const NodeProto none;
-  const Composing known(none, scope, nodes, file.names, file.items, file.opset, file.folder);
-  for (const ValueInfo &output : graph.outputs) shapes.push_back(known.shape(output.name));
-  graph.nodes = std::move(nodes);
-  refuse_sequences(graph, scope);
-  return shapes;
-}
+
+  /// Outputs that are sequences come as two tensors. `first`: the output of a graph that is output 0 of the node.
+  void take_sequences(NodeProto &node, const std::vector<Results> &inner, std::size_t first) {
+    Names outputs;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const auto is_sequence = [&](const Results &results) {
+        return i + first < results.size() && results[i + first].is_sequence;
+      };
+      if (!std::ranges::any_of(inner, is_sequence)) {
+        outputs.push_back(node.outputs[i]);
+        continue;
+      }
+      if (!std::ranges::all_of(inner, is_sequence))
+        fail(QTN_EFORMAT, "node \"", node.name, "\" (", node.op, "): output ", i, " is a sequence in one graph only");
+      outputs.push_back(file_.names.make(node.outputs[i] + "/items"));
+      outputs.push_back(file_.names.make(node.outputs[i] + "/table"));
+      scope_.sequences[node.outputs[i]] = packed_as(outputs.rbegin()[1], outputs.back());
+    }
+    node.outputs = std::move(outputs);
+  }
+
+  File &file_;
+  Scope scope_;
+  std::vector<NodeProto> nodes_;
+  const Visit visit_ = [this](NodeProto node) {
+    note_given(node, scope_, file_.opset);
+    visit(std::move(node));
+  };
+};
 
 /// Where the attribute is a tensor of the file.
 std::optional<protozero::data_view> tensor_in(const AttributeProto &attribute) {
@@ -156,14 +220,6 @@ std::optional<protozero::data_view> tensor_in(const AttributeProto &attribute) {
              : std::nullopt;
 }
 
-std::optional<Tensor> tensor_of(const Attr &value) {
-  if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
-  if (const auto *integer = std::get_if<std::int64_t>(&value))
-    return Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(integer, 1));
-  if (const auto *list = std::get_if<std::vector<std::int64_t>>(&value)) return Tensor::from_ints(*list);
-  return std::nullopt;
-}
-
 Attrs attrs_of(const NodeProto &node, const DataFolder &folder) {
   Attrs attrs;
   for (const AttributeProto &attribute : node.attributes)
@@ -172,6 +228,23 @@ Attrs attrs_of(const NodeProto &node, const DataFolder &folder) {
 }
 
 }  // namespace
+
+void note_given(const NodeProto &node, Scope &scope, std::int64_t opset) {
+  if (node.op == "Constant" && node.outputs.size() == 1 && node.attributes.size() == 1)
+    scope.givens.insert({node.outputs[0], {{}, node.attributes[0]}});
+  else if (node.op == "Concat" && node.outputs.size() == 1)
+    scope.joined[node.outputs[0]] = true;
+  else if (const std::optional<Given> given = moved(node, scope, opset))
+    scope.givens.insert({node.outputs[0], *given});
+}
+
+std::optional<Tensor> tensor_of(const Attr &value) {
+  if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
+  if (const auto *integer = std::get_if<std::int64_t>(&value))
+    return Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(integer, 1));
+  if (const auto *list = std::get_if<std::vector<std::int64_t>>(&value)) return Tensor::from_ints(*list);
+  return std::nullopt;
+}
 
 Attrs with(const char *name, Attr value) {
   Attrs attrs;
@@ -198,9 +271,9 @@ std::string like(Composing &c, const std::string &x, const std::string &other, c
 
 Attrs Composing::attrs() const { return attrs_of(node_, folder_); }
 
-const GraphProto *Composing::graph(const char *name) const {
+std::shared_ptr<const GraphProto> Composing::graph(const char *name) const {
   const auto at = std::ranges::find(node_.attributes, name, &AttributeProto::name);
-  return at == node_.attributes.end() ? nullptr : at->graph.get();
+  return at == node_.attributes.end() ? nullptr : at->graph;
 }
 
 const Given *Composing::given(const std::string &name) const {
@@ -269,6 +342,8 @@ std::int32_t Composing::type(const std::string &name) const {
   return of ? of->data_type : 0;
 }
 
+bool Composing::is_joined(const std::string &name) const { return look_up(&scope_, name, &Scope::joined) != nullptr; }
+
 const Sequence *Composing::sequence(const std::string &name) const { return look_up(&scope_, name, &Scope::sequences); }
 
 std::optional<bool> Composing::option(const std::string &name) const {
@@ -277,8 +352,7 @@ std::optional<bool> Composing::option(const std::string &name) const {
 }
 
 Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names outputs, const char *domain) {
-  constexpr std::size_t kMostNodes = 1 << 18;
-  if (nodes_.size() >= kMostNodes) refuse("what it is read as comes to more than ", kMostNodes, " nodes");
+  check_count(nodes_);
   NodeProto node;
   node.op = op;
   node.domain = domain;
@@ -338,9 +412,9 @@ void Composing::keep(Sequence sequence) {
   const std::size_t count = sequence.items.size();
   if (std::ranges::find(sequence.items, "") != sequence.items.end()) fail(QTN_EFORMAT, "an item is absent");
   if (count > kMostItems) refuse("a sequence of ", count, " items is over the limit of ", kMostItems);
-  if (items_ + count > kMostOfFile)
-    refuse("with it, sequences of the file hold ", items_ + count, " items, over the limit of ", kMostOfFile);
-  items_ += count;
+  if (made_.items + count > kMostOfFile)
+    refuse("with it, sequences of the file hold ", made_.items + count, " items, over the limit of ", kMostOfFile);
+  made_.items += count;
   scope_.sequences[out(0)] = std::move(sequence);
 }
 
@@ -358,7 +432,7 @@ void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &f
   if (!has_any(graph, opset)) return;
   File file{opset, folder, {}};
   take_names(graph, file.names);
-  rewrite(graph, file, nullptr);
+  Rewriting(file, nullptr).run(graph, false);
 }
 
 }  // namespace qtn::onnx

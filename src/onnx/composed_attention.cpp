@@ -19,30 +19,13 @@ std::optional<std::int64_t> dim_of(const Composing &c, const std::string &name, 
 }
 
 /// The nodes of a graph of one input and one output, in place of the node.
-std::string inlined(Composing &c, const GraphProto &graph, const std::string &input) {
-  if (graph.inputs.size() != 1 || graph.outputs.size() != 1)
-    c.refuse("a graph of it has ", graph.inputs.size(), " inputs and ", graph.outputs.size(), " outputs, not 1 and 1");
-  std::map<std::string, std::string> names{{"", ""}, {graph.inputs[0].name, input}};
-  for (const protozero::data_view initializer : graph.initializers) {
-    auto [name, tensor] = read_tensor(initializer, c.folder());
-    names[name] = c.make(std::move(tensor));
-  }
-  for (const NodeProto &node : graph.nodes)
-    for (const std::string &output : node.outputs)
-      if (!output.empty()) names[output] = c.new_name(output);
-  for (NodeProto node : graph.nodes) {
-    if (node.opset == 0) node.opset = c.opset();
-    if (!node.name.empty()) node.name = c.node().name + "/" + node.name;
-    for (const AttributeProto &attribute : node.attributes)
-      if (attribute.graph) c.refuse("a graph of it holds another in node \"", node.name, "\"");
-    for (Names *list : {&node.inputs, &node.outputs})
-      for (std::string &name : *list)
-        if (const auto at = names.find(name); at != names.end()) name = at->second;
-    c.append(std::move(node));
-  }
-  const auto output = names.find(graph.outputs[0].name);
-  if (output == names.end()) c.refuse("a graph of it makes no \"", graph.outputs[0].name, "\"");
-  return output->second;
+std::string scored(Composing &c, const std::shared_ptr<const GraphProto> &graph, const std::string &input) {
+  if (graph->inputs.size() != 1 || graph->outputs.size() != 1)
+    c.refuse("a graph of it has ", graph->inputs.size(), " inputs and ", graph->outputs.size(),
+             " outputs, not 1 and 1");
+  Renamed names = initializers_of(c, *graph);
+  names[graph->inputs[0].name] = input;
+  return inlined(c, graph, std::move(names))[0];
 }
 
 /// Heads of keys or values as often as queries share them.
@@ -75,9 +58,9 @@ bool flex_attention(Composing &c) {
   const bool casts = type != 0 && type != precision;
   const auto cast = [&](const std::string &x) { return casts ? c.one("Cast", {x}, with("to", precision)) : x; };
   scores = cast(scores);
-  if (const GraphProto *change = c.graph("score_mod")) scores = inlined(c, *change, scores);
+  if (const auto change = c.graph("score_mod")) scores = scored(c, change, scores);
   std::string shares = c.one("Softmax", {scores}, with("axis", kLast));
-  if (const GraphProto *change = c.graph("prob_mod")) shares = inlined(c, *change, shares);
+  if (const auto change = c.graph("prob_mod")) shares = scored(c, change, shares);
   const std::string y = c.one("MatMul", {shares, cast(v)}, {}, casts ? "" : c.out(0));
   if (casts) c.one("CastLike", {y, c.in(2)}, {}, c.out(0));
   return true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences that a loop grows: what each iteration puts at the end is an output of all iterations, side by side.
+// Loops that change sequences. Where the file counts iterations, these are its nodes; what each iteration puts at the end of
+// an empty sequence is an output of all iterations, side by side; other sequences are carried packed.
 #include <algorithm>
 
-#include "onnx/composing.hpp"
+#include "onnx/packed_sequences.hpp"
 
 namespace qtn::onnx {
-namespace {
 
 NodeProto identity(std::string from, std::string to) {
   NodeProto node;
@@ -14,6 +14,8 @@ NodeProto identity(std::string from, std::string to) {
   node.outputs = {std::move(to)};
   return node;
 }
+
+namespace {
 
 /// How many nodes read a value, themselves or in their graphs.
 std::ptrdiff_t readers(const GraphProto &graph, const std::string &name) {
@@ -39,7 +41,11 @@ std::vector<NodeProto>::iterator only_insertion(GraphProto &body, const std::str
 bool collects(GraphProto &body, std::size_t k, const std::string &items) {
   if (k >= body.inputs.size() || k > body.outputs.size()) return false;
   const auto insertion = only_insertion(body, body.inputs[k].name, body.outputs[k - 1].name);
-  if (insertion == body.nodes.end()) return false;
+  // What is cut out of a tensor may have another length each time.
+  const auto is_cut = [&](const NodeProto &node) {
+    return node.op == "Slice" && node.outputs == Names{insertion->inputs[1]};
+  };
+  if (insertion == body.nodes.end() || std::ranges::any_of(body.nodes, is_cut)) return false;
   *insertion = identity(insertion->inputs[1], items);
   body.inputs.erase(body.inputs.begin() + static_cast<std::ptrdiff_t>(k));
   body.outputs.erase(body.outputs.begin() + static_cast<std::ptrdiff_t>(k - 1));
@@ -68,18 +74,45 @@ bool grow_sequences(Composing &c) {
     c.scope().sequences[result] = {{}, loop.outputs.back(), 0, 1, false};
     any = true;
   }
-  if (any) c.append(std::move(loop));
+  if (any) c.visit(std::move(loop));
   return any;
 }
 
+/// Sequences from iteration to iteration: each as two tensors.
+bool carry_sequences(Composing &c) {
+  NodeProto loop = c.node();
+  const auto body = std::ranges::find(loop.attributes, "body", &AttributeProto::name);
+  if (body == loop.attributes.end() || !body->graph) return false;
+  body->graph = std::make_shared<GraphProto>(*body->graph);
+  std::vector<ValueInfo> &inputs = body->graph->inputs;
+  bool any = false;
+  for (std::size_t k = std::min(loop.inputs.size(), inputs.size()); k-- > 2;) {
+    const Sequence *s = c.sequence(loop.inputs[k]);
+    if (!s) continue;
+    const std::optional<Sequence> outer = packed(c, *s);
+    if (!outer) return false;
+    const Sequence inner = packed_as(c.new_name("items"), c.new_name("table"));
+    const auto next = static_cast<std::ptrdiff_t>(k) + 1;
+    loop.inputs[k] = outer->whole;
+    loop.inputs.insert(loop.inputs.begin() + next, outer->table);
+    c.scope().carried[inputs[k].name] = inner;
+    pack_in(inputs, k, inner);
+    any = true;
+  }
+  if (any) c.visit(std::move(loop));
+  return any;
+}
+
+bool rewrite_loop(Composing &c) { return unroll(c) || grow_sequences(c) || carry_sequences(c); }
+
 }  // namespace
 
-NodeProto scan_node(std::string name, Names inputs, Names outputs, std::shared_ptr<GraphProto> body,
-                    const Attrs &attrs) {
+NodeProto node_with_body(const char *op, std::string name, Names inputs, Names outputs,
+                         std::shared_ptr<GraphProto> body, const Attrs &attrs) {
   NodeProto node;
-  node.op = "Scan";
+  node.op = op;
   node.name = std::move(name);
-  node.opset = 9;
+  node.opset = kOpsetOfNew;
   node.inputs = std::move(inputs);
   node.outputs = std::move(outputs);
   node.attributes.push_back({"body", "", {}, std::move(body)});
@@ -87,17 +120,6 @@ NodeProto scan_node(std::string name, Names inputs, Names outputs, std::shared_p
   return node;
 }
 
-std::string move_first_axis(Composing &c, const std::string &x, std::int64_t axis, std::string output) {
-  if (output.empty()) output = c.new_name("moved");
-  GraphProto body;
-  body.inputs.push_back({c.new_name("place"), true, 0, std::nullopt});
-  body.outputs.push_back({c.new_name("same"), true, 0, std::nullopt});
-  body.nodes.push_back(identity(body.inputs[0].name, body.outputs[0].name));
-  c.append(scan_node(c.node().name, {x}, {output}, std::make_shared<GraphProto>(std::move(body)),
-                     with("num_scan_inputs", std::int64_t{1}, "scan_output_axes", std::vector<std::int64_t>{axis})));
-  return output;
-}
-
-const std::vector<ComposedRule> kLoopRules{{"", "Loop", grow_sequences}};
+const std::vector<ComposedRule> kLoopRules{{"", "Loop", rewrite_loop}};
 
 }  // namespace qtn::onnx

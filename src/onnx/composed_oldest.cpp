@@ -97,11 +97,12 @@ bool scan_samples(Composing &c) {
   GraphProto sample;
   for (const std::string &name : inputs) sample.inputs.push_back({name, true, 0, std::nullopt});
   for (const std::string &name : made) sample.outputs.push_back({name, true, 0, std::nullopt});
-  sample.nodes.push_back(scan_node(node.name.empty() ? "" : node.name + "/sample", inputs, made, body->graph, inner));
+  sample.nodes.push_back(
+      node_with_body("Scan", node.name.empty() ? "" : node.name + "/sample", inputs, made, body->graph, inner));
   Names outputs = node.outputs;
   outputs.resize(made.size());
-  c.append(scan_node(node.name, operands, outputs, std::make_shared<GraphProto>(std::move(sample)),
-                     with("num_scan_inputs", static_cast<std::int64_t>(operands.size()))));
+  c.visit(node_with_body("Scan", node.name, operands, outputs, std::make_shared<GraphProto>(std::move(sample)),
+                         with("num_scan_inputs", static_cast<std::int64_t>(operands.size()))));
   return true;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences that nodes make and take apart, and optionals: no value is either of them at run time. Places are those which
-// the file says, or of any run where items have one shape.
+// Sequences that nodes make and take apart, and optionals: no value is either of them at run time. Items are values where
+// the file says how many there are, or places of one tensor where they have one shape, or packed.
 #include <algorithm>
 #include <limits>
 
-#include "onnx/composing.hpp"
+#include "onnx/packed_sequences.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -30,7 +30,8 @@ std::string part(Composing &c, const Sequence &s, std::int64_t number, std::stri
                std::move(output));
 }
 
-/// The items one by one, where there are as many as the file says.
+}  // namespace
+
 std::optional<Names> items_of(Composing &c, const Sequence &s) {
   if (s.whole.empty()) return s.items;
   if (!s.lengths.empty()) return std::nullopt;
@@ -43,6 +44,8 @@ std::optional<Names> items_of(Composing &c, const Sequence &s) {
   for (std::int64_t i = 0; i * s.length < dim; ++i) items.push_back(part(c, s, i, ""));
   return items;
 }
+
+namespace {
 
 /// The same as places of axis 0 of one tensor, where all items have one shape.
 std::optional<Sequence> stacked(Composing &c, const Sequence &s) {
@@ -61,44 +64,36 @@ std::optional<Sequence> stacked(Composing &c, const Sequence &s) {
   return made;
 }
 
-/// A position that is known at run time only, as a tensor of one number.
-std::string run_time_position(Composing &c, std::size_t input) {
-  const std::string position = c.one("Cast", {c.in(input)}, with("to", std::int64_t{QTN_INT64}));
-  return c.one("Reshape", {position, c.make_ints({1})});
-}
-
-std::string places(Composing &c, const std::string &whole, const std::string &begin, const std::string &end) {
-  return c.one("Slice", {whole, begin, end, c.make_ints({0})});
-}
-
 bool insert_at_run_time(Composing &c, const Sequence &s) {
   const std::optional<Shape> item = c.shape(c.in(1));
   std::optional<Sequence> all = stacked(c, s);
   if (!all || !item || !all->shape || !(*item == *all->shape)) return false;
-  const std::string at = run_time_position(c, 2), added = c.one("Unsqueeze", {c.in(1), c.make_ints({0})});
-  const Names parts{places(c, all->whole, c.make_ints({0}), at), added, places(c, all->whole, at, c.make_ints({kEnd}))};
-  all->whole = c.one("Concat", parts, with("axis", std::int64_t{0}));
+  all->whole = c.formula("Slice a [0] b [0];Unsqueeze c [0];Slice a b [end] [0];Concat A B C axis=0",
+                         {all->whole, run_time_position(c, c.in(2)), c.in(1)});
   return c.keep(std::move(*all)), true;
 }
 
 bool erase_at_run_time(Composing &c, const Sequence &s) {
   std::optional<Sequence> all = stacked(c, s);
   if (!all) return false;
-  const std::string count = c.one("Gather", {c.one("Shape", {all->whole}), c.make_int(0)});
-  const std::string numbers = c.one("Range", {c.make_int(0), count, c.make_int(1)});
-  const std::string at = c.one("Gather", {numbers, run_time_position(c, 1)});  // from the front, and not outside
-  const Names parts{places(c, all->whole, c.make_ints({0}), at),
-                    places(c, all->whole, c.one("Add", {at, c.make_ints({1})}), c.make_ints({kEnd}))};
-  all->whole = c.one("Concat", parts, with("axis", std::int64_t{0}));
+  // Position D is counted from the front, and not outside.
+  all->whole = c.formula(
+      "Shape a;Gather A 0;Range 0 B 1;Gather C b;Add D [1];Slice a [0] D [0];Slice a E [end] [0];Concat F G axis=0",
+      {all->whole, run_time_position(c, c.in(1))});
   return c.keep(std::move(*all)), true;
 }
 
 /// An item among parts of lengths that are known at run time.
 std::string measured_part(Composing &c, const Sequence &s, std::size_t input) {
-  const std::string at = run_time_position(c, input);
-  const std::string ends = c.one("CumSum", {s.lengths, c.make_int(0)});
-  const std::string end = c.one("Gather", {ends, at}), length = c.one("Gather", {s.lengths, at});
-  return c.one("Slice", {s.whole, c.one("Sub", {end, length}), end, c.make_ints({s.axis})}, {}, c.out(0));
+  return c.formula("CumSum a 0;Gather A b;Gather a b;Sub B C;Slice c D B d",
+                   {s.lengths, run_time_position(c, c.in(input)), s.whole, c.make_ints({s.axis})}, c.out(0));
+}
+
+/// The lengths of parts which are all as long as a run says, except the last one.
+std::string even_lengths(Composing &c, std::int64_t axis) {
+  return c.formula(
+      "Shape a;Gather A b;Div B c;Expand c C;Mod B c;Concat D E axis=0;Add B c;Sub G [1];Div H c;Slice F [0] I [0]",
+      {c.in(0), c.make_ints({axis}), run_time_position(c, c.in(1))});
 }
 
 bool split_to_sequence(Composing &c) {
@@ -110,11 +105,13 @@ bool split_to_sequence(Composing &c) {
     return c.keep(std::move(s)), true;
   }
   const std::optional<Tensor> split = c.constant(c.in(1));
-  if (const std::optional<Shape> shape = c.shape(c.in(1)); !split && shape && shape->size() == 1) {
-    s.lengths = c.one("Cast", {c.in(1)}, with("to", std::int64_t{QTN_INT64}));
+  const std::optional<Shape> shape = c.shape(c.in(1));
+  if (split ? split->rank() > 1 : shape && shape->size() > 1) return false;
+  if (!split) {
+    const bool is_list = shape ? shape->size() == 1 : c.is_joined(c.in(1));
+    s.lengths = is_list ? c.one("Cast", {c.in(1)}, with("to", std::int64_t{QTN_INT64})) : even_lengths(c, s.axis);
     return c.keep(std::move(s)), true;
   }
-  if (!split || split->rank() > 1) return false;
   const std::vector<std::int64_t> lengths = int_values(*split, "split");
   if (std::ranges::any_of(lengths, [](std::int64_t length) { return length < 0; }))
     c.refuse("split has negative lengths");
@@ -128,16 +125,24 @@ bool split_to_sequence(Composing &c) {
 }
 
 bool sequence_construct(Composing &c) { return c.keep({c.node().inputs}), true; }
-bool sequence_empty(Composing &c) { return c.keep({{}}), true; }
+
+bool sequence_empty(Composing &c) {
+  Sequence s;
+  s.type = c.attrs().get_int("dtype", QTN_FLOAT32);
+  return c.keep(std::move(s)), true;
+}
 
 bool sequence_insert(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
   const std::optional<std::int64_t> given = c.number(c.in(2));
   const bool only = s->whole.empty() && s->items.empty();  // which has one place
-  if (!c.in(2).empty() && !given && !only) return insert_at_run_time(c, *s);
-  std::optional<Names> items = items_of(c, *s);
-  if (!items) return false;
+  if (!c.in(2).empty() && !given && !only) return !is_packed(*s) && insert_at_run_time(c, *s);
+  std::optional<Names> items = is_packed(*s) ? std::nullopt : items_of(c, *s);
+  if (!items) {
+    const std::optional<Sequence> all = packed(c, *s);
+    return all && (c.keep(packed_with(c, *all, c.in(1), given)), true);
+  }
   const auto size = static_cast<std::int64_t>(items->size());
   std::int64_t at = size;
   if (given) {
@@ -148,9 +153,15 @@ bool sequence_insert(Composing &c) {
   return c.keep({std::move(*items)}), true;
 }
 
+bool erase_packed(Composing &c, const Sequence &s) {
+  const std::string position = c.in(1).empty() ? c.make_ints({-1}) : run_time_position(c, c.in(1));
+  return c.keep(packed_without(c, s, position)), true;
+}
+
 bool sequence_erase(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
+  if (is_packed(*s)) return erase_packed(c, *s);
   if (!c.in(1).empty() && !c.number(c.in(1))) return erase_at_run_time(c, *s);
   std::optional<Names> items = items_of(c, *s);
   if (!items || items->empty()) return false;
@@ -160,25 +171,33 @@ bool sequence_erase(Composing &c) {
   return c.keep({std::move(*items)}), true;
 }
 
+/// The item at a position of a run, whatever the shapes of items.
+bool packed_at(Composing &c, const Sequence &s) {
+  const std::optional<Sequence> all = packed(c, s);
+  return all && (packed_item(c, *all, run_time_position(c, c.in(1)), c.out(0)), true);
+}
+
 bool sequence_at(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
+  if (is_packed(*s)) return packed_at(c, *s);
   const std::optional<std::int64_t> given = c.number(c.in(1));
   if (s->whole.empty()) {
     if (const auto at = position(c, 1, s->items.size())) return c.one("Identity", {s->items[*at]}, {}, c.out(0)), true;
     const std::optional<Sequence> all = stacked(c, *s);
-    return all && (c.one("Gather", {all->whole, c.in(1)}, with("axis", std::int64_t{0}), c.out(0)), true);
+    if (!all) return packed_at(c, *s);
+    return c.one("Gather", {all->whole, c.in(1)}, with("axis", std::int64_t{0}), c.out(0)), true;
   }
   if (!s->lengths.empty()) return measured_part(c, *s, 1), true;
   if (!given) {
     // Parts of one place each may be chosen at run time.
-    if (s->length != 1) return false;
+    if (s->length != 1) return packed_at(c, *s);
     const std::string part = c.one("Gather", {s->whole, c.in(1)}, with("axis", s->axis), s->keeps_axis ? "" : c.out(0));
     if (s->keeps_axis) c.one("Unsqueeze", {part, c.make_ints({s->axis})}, {}, c.out(0));
     return true;
   }
   if (*given < -kMostLength || *given > kMostLength) c.refuse("position ", *given, " is outside of every sequence");
-  if (*given < 0 && s->length != 1) return false;
+  if (*given < 0 && s->length != 1) return packed_at(c, *s);
   return part(c, *s, *given, c.out(0)), true;
 }
 
@@ -187,23 +206,18 @@ bool sequence_length(Composing &c) {
   if (!s) return false;
   if (s->whole.empty()) return c.make_int(static_cast<std::int64_t>(s->items.size()), c.out(0)), true;
   if (!s->lengths.empty()) return c.one("Size", {s->lengths}, {}, c.out(0)), true;
-  const std::string shape = c.one("Shape", {s->whole});
-  const std::string dim = c.one("Gather", {shape, c.make_int(s->axis)}, {}, s->length == 1 ? c.out(0) : "");
-  if (s->length == 1) return true;
-  const std::string whole = c.one("Add", {dim, c.make_int(s->length - 1)});
-  return c.one("Div", {whole, c.make_int(s->length)}, {}, c.out(0)), true;
+  const std::string dim = c.formula("Shape a;Gather A b", {is_packed(*s) ? s->table : s->whole, c.make_int(s->axis)},
+                                    s->length == 1 ? c.out(0) : "");
+  if (s->length != 1) c.formula("Add a b;Div A c", {dim, c.make_int(s->length - 1), c.make_int(s->length)}, c.out(0));
+  return true;
 }
 
 /// The places of the first axis of a tensor as parts of another axis, one behind the other.
 void join_places(Composing &c, const std::string &whole, std::int64_t axis) {
   const std::int64_t at = axis < 0 ? axis - 1 : axis, behind = axis == -1 ? kEnd : axis < 0 ? axis + 1 : axis + 2;
   const std::string moved = at == 0 ? whole : move_first_axis(c, whole, at, "");
-  const std::string shape = c.one("Shape", {moved});
-  const std::string joined = c.one("Concat",
-                                   {places(c, shape, c.make_ints({0}), c.make_ints({at})), c.make_ints({-1}),
-                                    places(c, shape, c.make_ints({behind}), c.make_ints({kEnd}))},
-                                   with("axis", std::int64_t{0}));
-  c.one("Reshape", {moved, joined}, {}, c.out(0));
+  c.formula("Shape a;Slice A [0] b [0];Slice A c [end] [0];Concat B [-1] C axis=0;Reshape a D",
+            {moved, c.make_ints({at}), c.make_ints({behind})}, c.out(0));
 }
 
 bool concat_from_sequence(Composing &c) {
@@ -214,6 +228,7 @@ bool concat_from_sequence(Composing &c) {
   constexpr auto kMost = static_cast<std::int64_t>(kMaxRank);
   if (axis < -kMost || axis > kMost) c.refuse("axis ", axis, " is outside of every tensor");
   const bool adds_axis = attrs.get_int("new_axis", 0) != 0;
+  if (is_packed(*s)) return join_packed(c, *s, axis, adds_axis), true;
   if (!s->whole.empty() && s->axis == axis && s->keeps_axis != adds_axis)
     return c.one("Identity", {s->whole}, {}, c.out(0)), true;
   std::optional<Names> items = items_of(c, *s);
@@ -230,9 +245,14 @@ bool concat_from_sequence(Composing &c) {
   return c.one("Concat", *items, with("axis", axis), c.out(0)), true;
 }
 
-/// The same value under another name.
+/// The same sequence under another name.
+bool rename_sequence(Composing &c) {
+  const Sequence *s = c.sequence(c.in(0));
+  return s && (c.keep(*s), true);
+}
+
 bool rename(Composing &c) {
-  if (const Sequence *s = c.sequence(c.in(0))) return c.keep(*s), true;
+  if (rename_sequence(c)) return true;
   const std::optional<bool> holds = c.option(c.in(0));
   if (holds) c.scope().options[c.out(0)] = *holds;
   if (holds && !*holds) return false;
@@ -251,16 +271,12 @@ bool has_element(Composing &c) {
 
 }  // namespace
 
-const std::vector<ComposedRule> kSequenceRules{{"", "SplitToSequence", split_to_sequence},
-                                               {"", "SequenceConstruct", sequence_construct},
-                                               {"", "SequenceEmpty", sequence_empty},
-                                               {"", "SequenceInsert", sequence_insert},
-                                               {"", "SequenceErase", sequence_erase},
-                                               {"", "SequenceAt", sequence_at},
-                                               {"", "SequenceLength", sequence_length},
-                                               {"", "ConcatFromSequence", concat_from_sequence},
-                                               {"", "Optional", optional},
-                                               {"", "OptionalGetElement", rename},
-                                               {"", "OptionalHasElement", has_element}};
+const std::vector<ComposedRule> kSequenceRules{
+    {"", "SplitToSequence", split_to_sequence}, {"", "SequenceConstruct", sequence_construct},
+    {"", "SequenceEmpty", sequence_empty},      {"", "SequenceInsert", sequence_insert},
+    {"", "SequenceErase", sequence_erase},      {"", "SequenceAt", sequence_at},
+    {"", "SequenceLength", sequence_length},    {"", "ConcatFromSequence", concat_from_sequence},
+    {"", "Identity", rename_sequence},          {"", "Optional", optional},
+    {"", "OptionalGetElement", rename},         {"", "OptionalHasElement", has_element}};
 
 }  // namespace qtn::onnx

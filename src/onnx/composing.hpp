@@ -2,9 +2,9 @@
 // What the rules of composed.hpp read of a graph and add to it.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <limits>
-#include <map>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -25,6 +25,9 @@ struct Sequence {
   bool keeps_axis = true;
   std::string lengths = {};         ///< of the parts, where they are known at run time only
   std::optional<Shape> shape = {};  ///< of every item, where it is known
+  // Or items of which only runs know the number and the shapes: see packed_sequences.hpp.
+  std::string table = {};
+  std::int64_t type = QTN_FLOAT32;  ///< of items, where there are none
 };
 
 /// An initializer, the attribute of a node Constant, or what a node makes of such, of which it moves or casts elements.
@@ -42,24 +45,51 @@ struct Scope {
   std::unordered_map<std::string, Given> givens;
   std::unordered_map<std::string, const ValueInfo *> infos;
   std::unordered_map<std::string, Shape> shapes;  ///< in which the branches of an If agree
+  std::unordered_map<std::string, bool> joined;   ///< made by a Concat, thus no numbers
   std::unordered_map<std::string, Sequence> sequences;
-  std::unordered_map<std::string, bool> options;  ///< values of type optional, and whether they hold something
+  std::unordered_map<std::string, Sequence> carried;  ///< into the body of the loop that is read next, by its inputs
+  std::unordered_map<std::string, bool> options;      ///< values of type optional, and whether they hold something
+  std::vector<std::shared_ptr<const GraphProto>> inlined;  ///< graphs to which infos belong
 };
+
+/// What has been made of a file.
+struct Made {
+  std::size_t items = 0;     ///< of all sequences
+  std::size_t unrolled = 0;  ///< nodes of loops
+};
+
+/// Adds a node to the graph, or what it is read as.
+using Visit = std::function<void(NodeProto)>;
 
 /// One node on its way to others.
 class Composing {
  public:
-  /// `items`: of all sequences that were kept so far.
-  Composing(const NodeProto &node, Scope &scope, std::vector<NodeProto> &nodes, graph::UniqueNames &names,
-            std::size_t &items, std::int64_t opset, const DataFolder &folder)
-      : node_(node), scope_(scope), nodes_(nodes), names_(names), items_(items), opset_(opset), folder_(folder) {}
+  Composing(const NodeProto &node, Scope &scope, std::vector<NodeProto> &nodes, graph::UniqueNames &names, Made &made,
+            std::int64_t opset, const DataFolder &folder, const Visit &visit)
+      : node_(node),
+        scope_(scope),
+        nodes_(nodes),
+        names_(names),
+        made_(made),
+        opset_(opset),
+        folder_(folder),
+        visit_(visit) {}
+  /// The same node on its way into a graph of its own.
+  Composing(const Composing &other, std::vector<NodeProto> &nodes)
+      : Composing(other.node_, other.scope_, nodes, other.names_, other.made_, other.opset_, other.folder_,
+                  other.visit_) {}
+  /// The same node as seen from within one of its graphs.
+  Composing(const Composing &other, Scope &inner)
+      : Composing(other.node_, inner, other.nodes_, other.names_, other.made_, other.opset_, other.folder_,
+                  other.visit_) {}
 
   const NodeProto &node() const { return node_; }
   Scope &scope() { return scope_; }
   std::int64_t opset() const { return opset_; }
   Attrs attrs() const;  ///< without graphs
-  const GraphProto *graph(const char *name) const;
+  std::shared_ptr<const GraphProto> graph(const char *name) const;
   const DataFolder &folder() const { return folder_; }
+  Made &made() { return made_; }
 
   /// The name of an input; "" where it is absent.
   std::string in(std::size_t i) const { return i < node_.inputs.size() ? node_.inputs[i] : ""; }
@@ -70,6 +100,7 @@ class Composing {
   std::optional<std::int64_t> number(const std::string &name) const;
   std::optional<Shape> shape(const std::string &name) const;  ///< of a constant, or as the file says; -1: not known
   std::int32_t type(const std::string &name) const;           ///< onnx.TensorProto.DataType, 0: not known
+  bool is_joined(const std::string &name) const;
   const Sequence *sequence(const std::string &name) const;
   std::optional<bool> option(const std::string &name) const;
 
@@ -82,6 +113,11 @@ class Composing {
   std::string one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs);
   std::string one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs,
                   std::string output);
+  /// Nodes from a text: operators with operands and attributes, which are parted by blanks. Operands are a, b and so on of
+  /// `given`, A, B and so on that were made, numbers, and lists of them, in which `end` is behind everything. Returns what
+  /// the last one makes.
+  std::string formula(std::string_view text, std::initializer_list<std::string_view> given,
+                      const std::string &output = "");
   std::string make(Tensor value);
   std::string make(Tensor value, std::string output);
   std::string make_ints(std::initializer_list<std::int64_t> values);
@@ -92,7 +128,7 @@ class Composing {
   /// A number of the type of a value.
   std::string number_like(float value, const std::string &like);
 
-  void append(NodeProto node) { nodes_.push_back(std::move(node)); }
+  void visit(NodeProto node) { visit_(std::move(node)); }
   /// The sequence that the node makes.
   void keep(Sequence sequence);
   std::string new_name(const std::string &wanted) { return names_.make(node_.name + "/" + wanted); }
@@ -113,10 +149,23 @@ class Composing {
   Scope &scope_;
   std::vector<NodeProto> &nodes_;
   graph::UniqueNames &names_;
-  std::size_t &items_;
+  Made &made_;
   std::int64_t opset_;
   const DataFolder &folder_;
+  const Visit &visit_;
 };
+
+/// In whose form new nodes are: the one that nodes are kept in.
+constexpr std::int64_t kOpsetOfNew = 21;
+
+/// A Loop that changes sequences, and whose iterations the file counts, as the nodes of its iterations.
+bool unroll(Composing &c);
+
+/// Notes what a node gives before any run.
+void note_given(const NodeProto &node, Scope &scope, std::int64_t opset);
+
+/// An attribute of integers as a tensor.
+std::optional<Tensor> tensor_of(const Attr &value);
 
 /// Attributes by name and value, one after the other.
 Attrs with(const char *name, Attr value);
@@ -147,12 +196,23 @@ std::string like(Composing &c, const std::string &x, const std::string &other, c
 /// The axes of images that such weights fit.
 std::size_t rank_of_images(Composing &c, const std::string &weights);
 
-/// A Scan of today by a graph.
-NodeProto scan_node(std::string name, Names inputs, Names outputs, std::shared_ptr<GraphProto> body,
-                    const Attrs &attrs);
+/// A Scan or Loop of today by a graph.
+NodeProto node_with_body(const char *op, std::string name, Names inputs, Names outputs,
+                         std::shared_ptr<GraphProto> body, const Attrs &attrs);
+
+using Renamed = std::unordered_map<std::string, std::string>;
+
+/// The initializers of a graph as constants of the one around it, and their names there.
+Renamed initializers_of(Composing &c, const GraphProto &graph);
+
+/// Visits the nodes of a graph, whose inputs and initializers are called here as `names` says. Returns its outputs.
+Names inlined(Composing &c, const std::shared_ptr<const GraphProto> &graph, Renamed names);
+
+/// The same value under another name.
+NodeProto identity(std::string from, std::string to);
 
 /// x with its first axis at another place, whatever its rank.
-std::string move_first_axis(Composing &c, const std::string &x, std::int64_t axis, std::string output);
+std::string move_first_axis(Composing &c, const std::string &x, std::int64_t axis, const std::string &output);
 
 /// A way to say a node otherwise. False, and nothing added: it stays.
 struct ComposedRule {

@@ -238,8 +238,12 @@ void GraphReader::add_bodies(const NodeProto &proto, graph::Node &node) {
     GraphReader reader(file_, this);
     bodies.push_back({reader.read(*graph), reader.captured()});
     if (!file_.unsupported.empty()) return;
-    if (node.op == &ops::kLoop) take_list_of_one(bodies.back().graph, file_.node_names);
-    recognize_own_functions(bodies.back().graph);
+    graph::Graph &body = bodies.back().graph;
+    if (node.op == &ops::kLoop) take_list_of_one(body, file_.node_names);
+    // PyTorch says wrong shapes of branches, with which other engines do not run them; nothing needs these.
+    if (node.op == &ops::kIf)
+      for (const ValueId v : body.outputs) body.value(v).shape.reset();
+    recognize_own_functions(body);
   }
   node.captured = join_captures(bodies, g_);
   for (std::size_t i = 0; i < node.captured; ++i) node.inputs.push_back(bodies[0].captured[i]);

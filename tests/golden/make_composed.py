@@ -330,9 +330,79 @@ def grown_sequences():
         loop = node("Loop", "n,yes,e,zeros", "grown,total,all", body=one)
         model(f"grown_{axis}_{new_axis}", [empty, loop, node("ConcatFromSequence", "grown", "y", axis=axis, new_axis=new_axis)],
               {"x": x}, given, ends)
+    for axis, new_axis in ((1, 1), (0, 0), (-2, 0)):  # not to be counted when the file is read
+        loop = node("Loop", "n,yes,e,zeros", "grown,total,all", body=one)
+        model(f"grown_at_run_time_{axis}_{new_axis}", [empty, loop, node("ConcatFromSequence", "grown", "y", axis=axis, new_axis=new_axis)],
+              {"x": x, "n": np.array(4)}, {k: v for k, v in given.items() if k != "n"}, ends)
     loop = node("Loop", "n,yes,e,e,zeros", "grown,grown2,total,all", body=two)
     model("grown_two", [empty, loop, node("ConcatFromSequence", "grown", "y", axis=1), node("SequenceLength", "grown2", "count"),
                         node("SequenceAt", "grown2,last", "end")], {"x": x}, given, [*ends, ("count", INT64), "end"])
+
+
+def carried_sequences():
+    """Lists as scripts of PyTorch have them in loops: read at their end, grown by a condition, of parts of several lengths; with as many
+    iterations as the file says, and as a run says."""
+    x, one = noise("x", 2, 6, 3), ints(1)
+    tensor, sequence = helper.make_tensor_value_info, helper.make_tensor_sequence_value_info
+    def loop(steps, constants=(), kind=INT64, count=()):
+        return helper.make_graph([node("Identity", "yes", "on"), *steps], "body", [tensor("i", kind, count), tensor("c", BOOL, []), sequence("s", FLOAT, None)],
+                                 [tensor("on", BOOL, []), sequence("t", FLOAT, None)], [numpy_helper.from_array(v, k) for k, v in constants])
+    def forms(name, before, body, after, constants, outputs, count=4, by_count=True):
+        for counted in (True, False) if by_count else (False,):
+            known = dict({"yes": np.array(True), "half": np.float32(0.5), "zero": ints(0)[0], "one": one, "last": ints(-1)[0], "first": ints(0)[0]}, **constants)
+            feeds = {"x": x}
+            (known if counted else feeds)["n"] = np.array(count)
+            model(f"{name}_{'counted' if counted else 'at_run_time'}", [*before, node("Loop", "n,yes,b", "r", body=body), *after], feeds, known, outputs)
+    item = [node("Gather", "x,i", "item", axis=1)]
+    start = [node("Gather", "x,zero", "x0", axis=1), node("SequenceConstruct", "x0", "b")]
+    empty = [node("SequenceEmpty", "", "b")]
+    stack, length = node("ConcatFromSequence", "r", "y", axis=1, new_axis=1), node("SequenceLength", "r", "m")
+    grow = [*item, node("SequenceAt", "s,last", "end"), node("Mul", "end,half", "less"), node("Add", "item,less", "new"), node("SequenceInsert", "s,new", "t")]
+    forms("list_read_at_its_end", start, loop(grow), [stack, length, node("SequenceAt", "r,last", "z")], {}, ["y", ("m", INT64), "z"])
+    stops = loop([*item, node("SequenceInsert", "s,item", "t")])
+    stops.node[0].CopyFrom(node("Less", "i,two", "on"))
+    forms("list_that_stops", empty, stops, [stack, length], {"two": ints(2)[0]}, ["y", ("m", INT64)])
+    forms("list_of_many", empty, loop([node("Mod", "i,six", "j"), node("Gather", "x,j", "item", axis=1), node("SequenceInsert", "s,item", "t")]), [stack, length],
+          {"six": ints(6)[0]}, ["y", ("m", INT64)], 300)
+    cut = [node("Unsqueeze", "i,at0", "from"), node("Add", "from,from", "twice"), node("Add", "twice,one", "to"),
+           node("Slice", "x,from,to,one", "item"), node("SequenceInsert", "s,item", "t")]
+    at0 = [("at0", ints(0))]
+    rest = [node("SequenceInsert", "r,x", "u"), node("ConcatFromSequence", "u", "y", axis=1), node("SequenceAt", "u,one0", "z"),
+            node("ConcatFromSequence", "r", "w", axis=-2), node("SequenceErase", "u,first", "v"), node("SequenceAt", "v,first", "q")]
+    forms("list_of_lengths", empty, loop(cut, at0), rest, {"one0": ints(1)[0]}, ["y", "z", "w", "q"], 3)
+    number = [node("Gather", "x,i", "item", axis=1), node("SequenceInsert", "s,item", "t")]
+    forms("list_by_lists_of_one", empty, loop([node("Squeeze", "i", "i0"), node("Gather", "x,i0", "item", axis=1), number[1]], count=[1]), [node("SequenceAt", "r,last", "z"), stack], {}, ["z", "y"])
+    def branch(name, steps):
+        return helper.make_graph(steps, name, [], [sequence(name, FLOAT, None)])
+    decide = [*item, node("ReduceSum", "item", "sum", keepdims=0), node("Greater", "sum,none", "is_more"),
+              node("If", "is_more", "t", then_branch=branch("longer", [node("SequenceInsert", "s,item", "longer")]),
+                   else_branch=branch("same", [node("Identity", "s", "same")]))]
+    more = [node("Gather", "x,zero", "x0", axis=1), node("SequenceInsert", "r,x0", "u"), node("ConcatFromSequence", "u", "y", axis=1, new_axis=1),
+            node("ConcatFromSequence", "u", "z", axis=-1), node("SequenceLength", "u", "m"), node("SequenceInsert", "u,x0,first", "f"),
+            node("SequenceInsert", "f,x0,last", "g"), node("SequenceErase", "g,one", "h"), node("ConcatFromSequence", "h", "w", axis=0)]
+    forms("list_by_a_condition", empty, loop(decide), more, {"none": np.float32(0)}, ["y", "z", ("m", INT64), "w"], 6)
+    numbers = [*item, node("ReduceSum", "item", "sum", keepdims=0), node("Greater", "sum,none", "is_more"),
+               node("If", "is_more", "t", then_branch=branch("longer", [node("SequenceInsert", "s,sum", "longer")]),
+                    else_branch=branch("same", [node("SequenceInsert", "s,half", "same")]))]
+    forms("list_of_numbers", empty, loop(numbers), [node("ConcatFromSequence", "r", "y", axis=0, new_axis=1)], {"none": np.float32(0)}, ["y"], 6)
+    pieces = [node("SequenceConstruct", "x,x3", "b")]
+    walk = [node("SequenceAt", "b,i", "item"), node("SequenceInsert", "s,item", "t")]
+    read = helper.make_graph([node("Identity", "yes", "on"), node("SequenceAt", "b,i", "item"), node("ReduceSum", "item,axes", "part", keepdims=0), node("Add", "sum,part", "sum_out")],
+                             "body", [tensor("i", INT64, []), tensor("c", BOOL, []), tensor("sum", FLOAT, [2, 3])], [tensor("on", BOOL, []), tensor("sum_out", FLOAT, [2, 3])])
+    model("list_read_in_a_loop", [node("Slice", "x,first,three,one", "x3"), *pieces, node("Loop", "n,yes,zeros", "y", body=read)],
+          {"x": x, "n": np.array(2)}, {"yes": np.array(True), "zeros": np.zeros((2, 3), np.float32), "axes": one, "first": ints(0), "three": ints(3), "one": one}, ["y"])
+
+
+def computed_lengths():
+    """SplitToSequence by lengths that follow from a shape, as PyTorch writes tensor_split and split."""
+    x = noise("x", 2, 9, 6)
+    ends = [node("SequenceAt", "s,first", "a"), node("SequenceAt", "s,last", "b"), node("SequenceLength", "s", "m")]
+    known = {"one": ints(1), "first": ints(0)[0], "last": ints(-1)[0], "four": ints(4), "four0": ints(4)[0]}
+    sections = [node("Shape", "x", "d"), node("Gather", "d,one", "dim"), node("Div", "dim,four", "q"), node("Add", "q,one", "q1"), node("Mod", "dim,four", "r"),
+                node("Tile", "q1,r", "long"), node("Sub", "four,r", "others"), node("Tile", "q,others", "short"), node("Concat", "long,short", "l", axis=0)]
+    model("split_by_sections", [*sections, node("SplitToSequence", "x,l", "s", axis=1), *ends], {"x": x}, known, ["a", "b", ("m", INT64)])
+    length = [node("Shape", "x", "d"), node("Gather", "d,one0", "dim"), node("Div", "dim,four0", "l")]
+    model("split_by_a_length", [*length, node("SplitToSequence", "x,l", "s", axis=1), *ends], {"x": x}, dict(known, one0=ints(1)[0]), ["a", "b", ("m", INT64)])
 
 
 def products_of_integers():
@@ -546,7 +616,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, codes_of_bitsandbytes, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized, sparse_constants, grown_sequences, residuals, moved_constants, hybrid):
+                  products_of_integers, optimized, sparse_constants, grown_sequences, carried_sequences, computed_lengths, residuals, moved_constants, hybrid):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

@@ -107,7 +107,7 @@ def page():
         passed, total = passed + counts[0], total + counts[1]
         label = f"{name} ({domain})" if domain else name
         others.append(label + (f": {counts[0]} of {counts[1]} node tests" if counts[1] else ""))
-    text += "\nA file may also hold these, which are read as several others (sequences where constants say the positions of their items, where all items have one shape, or where a loop puts them at the end):\n\n"
+    text += "\nA file may also hold these, which are read as several others (sequences also from iteration to iteration of a Loop and out of an If, as lists in scripts of PyTorch are):\n\n"
     text += "".join(f"- {other}\n" for other in others)
     text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). These do not:\n\n"
     text += listed(failing)

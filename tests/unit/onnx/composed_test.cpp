@@ -84,12 +84,14 @@ void refused_otherwise(void **) {
   refuse("output \"s\" is a sequence", {made}, {"s"});
   refuse("node \"n\" (Neg): reads the sequence \"s\"", {made, {"Neg", {"s"}, {"y"}, "n"}});
   refuse(
-      "node \"at\" (SequenceAt): reads the sequence \"s\"; sequences are supported where constants say the positions "
-      "of their items, where all items have one shape that the file says, or where a loop puts them at the end",
+      "node \"in\" (SequenceInsert): reads the sequence \"s\"; sequences are what ONNX's operators of sequences, If and "
+      "Loop make and read, except where runs decide at which position an item is put in, or into how many parts a "
+      "tensor is cut",
       {{"Neg", {"x"}, {"m"}, "unknown"},
        {"SequenceConstruct", {"x", "m"}, {"s"}, "make"},
        {"Cast", {"x"}, {"i"}, "c", "", {int_attribute("to", QTN_INT64)}},
-       {"SequenceAt", {"s", "i"}, {"y"}, "at"}});
+       {"SequenceInsert", {"s", "x", "i"}, {"t"}, "in"},
+       {"SequenceAt", {"t", "i"}, {"y"}, "at"}});
   refuse("node \"conv\" (FusedConv): activation \"Gelu\" is not supported",
          {{"FusedConv", {"x", "x"}, {"y"}, "conv", "com.microsoft", {text_attribute("activation", "Gelu")}}});
   refuse("node \"g\" (GatherBlockQuantized): its data and zero points must be constants",

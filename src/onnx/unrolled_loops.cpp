@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "onnx/composing.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+constexpr std::size_t kMostUnrolled = 1 << 12;  ///< nodes of a file
+constexpr std::int64_t kMostIterations = 1 << 8;
+
+std::size_t nodes_of(const GraphProto &graph) {
+  std::size_t count = 0;
+  for (const NodeProto &node : graph.nodes) {
+    ++count;
+    for (const AttributeProto &attribute : node.attributes)
+      if (attribute.graph) count += nodes_of(*attribute.graph);
+  }
+  return count;
+}
+
+bool is_true(const Composing &c, const std::string &name) {
+  const std::optional<Tensor> t = c.constant(name);
+  return t && t->dtype() == QTN_BOOL && t->count() == 1 && t->to_contiguous().as<bool>()[0];
+}
+
+/// Whether every iteration lets the next one begin.
+bool goes_on(const Composing &c, Scope &scope, const GraphProto &body) {
+  if (!c.in(1).empty() && !is_true(c, c.in(1))) return false;
+  Scope inner;
+  inner.outer = &scope;
+  const bool yes = true;
+  inner.givens[body.inputs[1].name].attribute = {
+      "value", "", {}, nullptr, Tensor::from<bool>(QTN_BOOL, Shape{}, std::span(&yes, 1))};
+  for (const NodeProto &node : body.nodes) note_given(node, inner, c.opset());
+  return is_true(Composing(c, inner), body.outputs[0].name);
+}
+
+/// How many iterations there are, where these may become nodes.
+std::optional<std::int64_t> iterations(Composing &c, const GraphProto &body) {
+  const Names &operands = c.node().inputs;
+  const std::size_t states = c.node().outputs.size();  // where no output is of all iterations
+  if (operands.size() != states + 2 || body.inputs.size() != states + 2 || body.outputs.size() != states + 1)
+    return std::nullopt;
+  if (std::none_of(operands.begin() + 2, operands.end(), [&](const auto &name) { return c.sequence(name); }))
+    return std::nullopt;
+  const std::optional<std::int64_t> count = c.number(c.in(0));
+  const std::size_t left = (kMostUnrolled - c.made().unrolled) / (nodes_of(body) + 1);
+  if (!count || *count < 0 || *count > std::min(kMostIterations, static_cast<std::int64_t>(left)) ||
+      !goes_on(c, c.scope(), body))
+    return std::nullopt;
+  c.made().unrolled += static_cast<std::size_t>(*count) * (nodes_of(body) + 1);
+  return count;
+}
+
+}  // namespace
+
+bool unroll(Composing &c) {
+  const std::shared_ptr<const GraphProto> body = c.graph("body");
+  const std::optional<std::int64_t> count = body ? iterations(c, *body) : std::nullopt;
+  if (!count) return false;
+  const std::optional<Shape> &number = body->inputs[0].shape;
+  Names states(c.node().inputs.begin() + 2, c.node().inputs.end());
+  Renamed names = initializers_of(c, *body);
+  names[body->inputs[1].name] = c.make_bool(true, "");
+  for (std::int64_t i = 0; i < *count; ++i) {
+    names[body->inputs[0].name] = number && number->size() == 1 ? c.make_ints({i}) : c.make_int(i);
+    for (std::size_t k = 0; k < states.size(); ++k) names[body->inputs[2 + k].name] = states[k];
+    states = inlined(c, body, names);
+    states.erase(states.begin());  // the condition
+  }
+  for (std::size_t k = 0; k < states.size(); ++k)
+    if (!c.out(k).empty()) c.visit(identity(states[k], c.out(k)));
+  return true;
+}
+
+}  // namespace qtn::onnx
