@@ -12,14 +12,15 @@
 namespace qtn::graph {
 namespace {
 
-/// What the results of a call will take: the types of operands on a grid are those of their real values.
+/// What the results of a call will take, by the real values of operands on a grid, or by their types alone.
 std::size_t result_bytes(const Node &node, std::span<const Tensor *const> operands,
                          std::span<const QuantizerPtr> quantizers) {
   std::vector<Tensor> reals(operands.size());
   std::vector<const Tensor *> pointers(operands.begin(), operands.end());
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (operands[i] && operands[i]->quantized()) {
-      reals[i] = Tensor::meta(QTN_FLOAT32, operands[i]->shape());
+      reals[i] =
+          node.op->shapes_from.holds(i) ? dequantize(*operands[i]) : Tensor::meta(QTN_FLOAT32, operands[i]->shape());
       pointers[i] = &reals[i];
     }
   const auto types = ops::infer_op(*node.op, {node.attrs, pointers, node.outputs.size()});

@@ -63,8 +63,6 @@ Types infer_types(const OpDef &op, const Call &call) {
   return types;
 }
 
-bool has_float_zeros(const Tensor *t) { return t && t->quantized() && t->quantizer()->zeros_are_floats(); }
-
 // Integers pass through where every operand and result of the real type is on one grid.
 bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
   const Tensor *first = call.in(op.moved.first);
@@ -224,10 +222,16 @@ std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::spa
   check_call(op, call);
   if (quantizers.size() != call.output_count)
     fail(QTN_EINVAL, op.name, ": ", quantizers.size(), " quantizers given for ", call.output_count, " outputs");
-  if (std::any_of(call.inputs.begin(), call.inputs.end(), has_float_zeros)) {
-    // No sum of integers knows such a grid.
-    const Inputs reals = changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
-      if (has_float_zeros(&t)) into.replace(i, dequantize(t));
+  // No sum of integers knows grids with zeros that are floats, and shapes follow from real numbers.
+  const auto is_real = [&](const Tensor *const &t) {
+    const auto i = static_cast<std::size_t>(&t - call.inputs.data());
+    return t && t->quantized() &&
+           (t->quantizer()->zeros_are_floats() ||
+            (op.shapes_from.holds(i) && !(op.moved.holds(i) && moves(op, call.attrs))));
+  };
+  if (std::ranges::any_of(call.inputs, is_real)) {
+    const Inputs reals = changed(call, [&](Inputs &into, std::size_t i, const Tensor &t) {
+      if (is_real(call.inputs[i])) into.replace(i, dequantize(t));
     });
     return run_quantized_op(op, Call{call.attrs, reals.pointers, call.output_count}, quantizers, clamp);
   }

@@ -355,6 +355,52 @@ g (float[N, 3] x) => (float[N, 3] y) <{PAIR.format(0.5)}, float[3] all = {{0.25,
   integers = QuantizeLinear (x, fine, zero)
   y = DequantizeLinear (integers, fine, zero)
 }}""", [[floats(2, 3) * np.float32(0.3)]]),
+    # Shapes that follow from what lies on a grid.
+    "range_to_a_shape_on_a_grid": (f"""
+g (float[1, N] x) => (float[M] y) <{PAIR.format(0.25)}, float one = {{1}}, int64 axis = {{1}}> {{
+  shape = Shape (x)
+  length = Gather (shape, axis)
+  number = Cast <to = 1> (length)
+  integers = QuantizeLinear (number, scale, zero)
+  rounded = DequantizeLinear (integers, scale, zero)
+  y = Range (one, rounded, one)
+}}""", [[floats(1, 5)], [floats(1, 9)]]),
+    "range_of_inputs_on_a_grid": (f"""
+g (float a, float b, float c) => (float[M] y) <{PAIR.format(0.25)}> {{
+  a_integers = QuantizeLinear (a, scale, zero)
+  a_rounded = DequantizeLinear (a_integers, scale, zero)
+  b_integers = QuantizeLinear (b, scale, zero)
+  b_rounded = DequantizeLinear (b_integers, scale, zero)
+  c_integers = QuantizeLinear (c, scale, zero)
+  c_rounded = DequantizeLinear (c_integers, scale, zero)
+  coarse = Range (a_rounded, b_rounded, c_rounded)
+  y_integers = QuantizeLinear (coarse, scale, zero)
+  y = DequantizeLinear (y_integers, scale, zero)
+}}""", [[np.float32(a) for a in (1.1, 5.2, 0.8)], [np.float32(a) for a in (3.3, -2, -0.6)]]),
+    "scales_on_a_grid": (f"""
+g (float[1, 2, 3, 3] x, float[4] scales) => (float[A, B, C, D] y) <{PAIR.format(0.5)}> {{
+  image_integers = QuantizeLinear (x, scale, zero)
+  image = DequantizeLinear (image_integers, scale, zero)
+  integers = QuantizeLinear (scales, scale, zero)
+  rounded = DequantizeLinear (integers, scale, zero)
+  large = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (image, , rounded)
+  y_integers = QuantizeLinear (large, scale, zero)
+  y = DequantizeLinear (y_integers, scale, zero)
+}}""", [[floats(1, 2, 3, 3), np.array([1, 1, 2.1, 1.4], np.float32)], [floats(1, 2, 3, 3), np.array([1, 1, 1, 3], np.float32)]]),
+    "depth_on_a_grid": (f"""
+g (int64[N] x, float depth) => (float[N, M] y) <{PAIR.format(0.5)}, float[2] off_on = {{-1, 2}}> {{
+  integers = QuantizeLinear (depth, scale, zero)
+  rounded = DequantizeLinear (integers, scale, zero)
+  y = OneHot (x, rounded, off_on)
+}}""", [[np.array([0, 2, 1]), np.float32(2.9)], [np.array([4, 2]), np.float32(5)]]),
+    "hertz_on_a_grid": (f"""
+g (float low, float high) => (float[17, 4] y) <{PAIR.format(100)}, int64 bands = {{4}}, int64 length = {{32}}, int64 rate = {{16000}}> {{
+  low_integers = QuantizeLinear (low, scale, zero)
+  low_rounded = DequantizeLinear (low_integers, scale, zero)
+  high_integers = QuantizeLinear (high, scale, zero)
+  high_rounded = DequantizeLinear (high_integers, scale, zero)
+  y = MelWeightMatrix (bands, length, rate, low_rounded, high_rounded)
+}}""", [[np.float32(130), np.float32(7960)], [np.float32(0), np.float32(4000)]]),
 }
 
 

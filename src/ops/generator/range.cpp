@@ -62,7 +62,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kRange{
-    .name = "Range", .min_inputs = 3, .max_inputs = 3, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
+const OpDef kRange{.name = "Range",
+                   .min_inputs = 3,
+                   .max_inputs = 3,
+                   .max_outputs = 1,
+                   .attrs = kAttrs,
+                   .infer = infer,
+                   .run = run,
+                   .shapes_from = {0, 3}};
 
 }  // namespace qtn::ops

@@ -71,6 +71,7 @@ const OpDef kMelWeightMatrix{.name = "MelWeightMatrix",
                              .attrs = kAttrs,
                              .infer = infer,
                              .run = run,
+                             .shapes_from = {0, 5},
                              .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

@@ -46,15 +46,16 @@ void as_onnx_runtime(void **) {
 }
 
 void written_and_read_again(void **) {
-  for (const auto &test : all_cases())
-    for (const int opset : {13, 21}) {
-      const std::string name = test.at("name");
+  for (const auto &test : all_cases()) {
+    const std::string name = test.at("name");
+    for (const int opset : {name == "hertz_on_a_grid" ? 17 : 13, 21}) {  // which first has MelWeightMatrix
       std::string bytes = onnx::serialize(load(name), {opset});
       const graph::Graph once = onnx::parse(std::as_bytes(std::span(bytes)), "");
       expect_runs(runtime::Session(once, {}), test.at("runs"), cat(name, " at opset ", opset));
       // Names do not grow.
       assert_true(onnx::serialize(once, {opset}) == bytes);
     }
+  }
 }
 
 void many_threads(void **) {
