@@ -77,7 +77,7 @@ def measure(build, folder):
     loop.prepare(path.encode(), ctypes.c_void_p(x.ctypes.data), shape, ctypes.c_size_t(x.ndim), ctypes.c_size_t(x.nbytes))
 
     session, t = qt.Session(qt.Model.load(path), {"threads": 1}), qt.as_tensor(x)
-    inputs = [t]
+    inputs, by_name = [t], {model.input_name(0): x}
     programs = {f"{language.__name__}_{name}": language for language in (csharp, java) for name in ("run", "run_arrays", "wrap", "shape")}
     running = {language: language(build, folder, path, *x.shape) for language in set(programs.values())}
     for name, language in programs.items():
@@ -87,6 +87,7 @@ def measure(build, folder):
         "run_tensors": lambda: timed(lambda: session.run(inputs)),
         "call_tensor": lambda: timed(lambda: session(t)),
         "call_numpy": lambda: timed(lambda: session(x)),
+        "call_dict": lambda: timed(lambda: session(by_name)),
         "tensor_of_array": lambda: timed(lambda: qt.from_numpy(x)),
         "array_of_tensor": lambda: timed(t.numpy),
         "accessor_shape": lambda: timed(lambda: t.shape),

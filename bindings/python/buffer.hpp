@@ -118,26 +118,34 @@ inline bool narrow(Py_buffer *view, int flags) {
   return true;
 }
 
+/// NULL for a tensor that no buffer shows.
+inline const Format *format_of(const qtensor *t) {
+  return qtensor_quantizer(t) ? nullptr : format_of(qtensor_dtype(t));
+}
+
 inline bool show(PyObject *self, const qtn::Tensor &tensor, Py_buffer *view, int flags) {
-  const Format *format = format_of(tensor.dtype());
-  if (!format || tensor.quantizer()) {
+  const auto used = tensor.use();  // once, which takes less time than in each member
+  qtensor *const t = used;
+  const Format *format = format_of(t);
+  if (!format) {
     PyErr_Format(PyExc_BufferError, "a tensor of %s%s is no array: ask int_repr() or dequantize()",
-                 tensor.quantizer() ? "quantized " : "", qdtype_name(tensor.dtype()));
+                 qtensor_quantizer(t) ? "quantized " : "", qdtype_name(qtensor_dtype(t)));
     return false;
   }
   auto shown = std::make_unique<Shown>();
   shown->tensor = tensor;
   shown->format[0] = format->code;
-  const qtn::Ints shape = tensor.shape(), strides = tensor.strides();
-  for (size_t i = 0; i < shape.size; ++i) {
+  const size_t rank = qtensor_rank(t);
+  const int64_t *const shape = qtensor_shape(t), *const strides = qtensor_strides(t);
+  for (size_t i = 0; i < rank; ++i) {
     shown->shape[i] = shape[i];
     shown->strides[i] = strides[i] * format->size;
   }
-  view->buf = shown->tensor.data_mut();
-  view->len = static_cast<Py_ssize_t>(tensor.nbytes());
+  qtn::detail::check(qtensor_data_mut(&view->buf, t));
+  view->len = static_cast<Py_ssize_t>(qtensor_nbytes(t));
   view->itemsize = format->size;
   view->readonly = 0;
-  view->ndim = static_cast<int>(shape.size);
+  view->ndim = static_cast<int>(rank);
   view->format = shown->format;
   view->shape = shown->shape;
   view->strides = shown->strides;

@@ -29,7 +29,7 @@ INPUTS = {
 OUTPUTS = {
     "Ints": "tuple[int, ...]", "Doubles": "tuple[float, ...]", "Tensors": "list[Tensor]", "Tensor": "Tensor",
     "Quantizer": "Quantizer", "Blob": "bytes", "DType": "DType", "Scheme": "Scheme", "Status": "Status",
-    "PyObject *": "Any", "Attrs": "dict[str, Any]", "Config": "Config",
+    "PyObject *": "Any", "Attrs": "dict[str, Any]", "Config": "Config", "qpy::Arrays": "list[Any]",
 }
 HEAD = '''# Made by generate.py.
 import os

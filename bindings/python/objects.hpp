@@ -100,15 +100,21 @@ inline bool tensors(PyObject *from, const char *name, qtn::Tensors &out) {
   return true;
 }
 
-inline PyObject *list_of_tensors(qtn::Tensors tensors) {
+/// A list of what `convert` makes of each tensor.
+template <class F>
+PyObject *list_of(qtn::Tensors tensors, F &&convert) {
   Ref list(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
   for (size_t i = 0; list && i < tensors.size(); ++i) {
-    PyObject *item = new_object(std::move(tensors[i]), SWIGTYPE_p_qtn__Tensor);
+    PyObject *item = convert(std::move(tensors[i]));
     if (!item) return nullptr;
     PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), item);
   }
   return list.release();
 }
+
+inline PyObject *new_tensor(qtn::Tensor tensor) { return new_object(std::move(tensor), SWIGTYPE_p_qtn__Tensor); }
+
+inline PyObject *list_of_tensors(qtn::Tensors tensors) { return list_of(std::move(tensors), new_tensor); }
 
 /// Attributes as a dict of values of their kinds; lists of numbers are tuples.
 inline PyObject *dict_of(const qtn::Attrs &attrs) {
@@ -153,6 +159,63 @@ inline PyObject *buffer_type() {
   tensor_base = reinterpret_cast<PyTypeObject *>(type);
   return type;
 }
+
+// --- tensors as arrays
+
+/// What an array is over: the memory of a tensor, without the rest of a Tensor, which takes longer to make.
+struct Memory {
+  PyObject ob_base;
+  qtn::Tensor tensor;
+};
+
+inline int get_memory(PyObject *self, Py_buffer *view, int flags) {
+  view->obj = nullptr;
+  try {
+    return show(self, reinterpret_cast<Memory *>(self)->tensor, view, flags) ? 0 : -1;
+  } catch (...) {
+    raise_current();
+    return -1;
+  }
+}
+
+inline void free_memory(PyObject *self) {
+  PyTypeObject *const type = Py_TYPE(self);
+  reinterpret_cast<Memory *>(self)->tensor.~Tensor();
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+inline PyObject *memory_of(qtn::Tensor tensor) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_memory)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void *>(unshow)},
+                                {Py_tp_dealloc, reinterpret_cast<void *>(free_memory)},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"qtensor._core.Memory", sizeof(Memory), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static PyObject *type = nullptr;
+  if (!type) type = PyType_FromSpec(&spec);
+  auto *memory = type ? PyObject_New(Memory, reinterpret_cast<PyTypeObject *>(type)) : nullptr;
+  if (memory) new (&memory->tensor) qtn::Tensor(std::move(tensor));
+  return reinterpret_cast<PyObject *>(memory);
+}
+
+/// An array over the memory of a tensor; what no buffer shows, qtensor._arrays copies, or says why there is no array.
+inline PyObject *array_of(qtn::Tensor tensor) {
+  static PyObject *asarray = nullptr, *copied_array = nullptr;  // an import may let another thread in here
+  if (!asarray) asarray = borrowed("numpy", "asarray");
+  if (!copied_array) copied_array = borrowed("qtensor._arrays", "copied_array");
+  if (!asarray || !copied_array) return nullptr;
+  const bool shows = format_of(tensor.use()) != nullptr;
+  const Ref object(shows ? memory_of(std::move(tensor)) : new_tensor(std::move(tensor)));
+  return object ? PyObject_CallFunctionObjArgs(shows ? asarray : copied_array, object.get(), nullptr) : nullptr;
+}
+
+/// Tensors that Python gets as arrays.
+struct Arrays {
+  qtn::Tensors tensors;
+};
+
+inline PyObject *list_of_arrays(Arrays arrays) { return list_of(std::move(arrays.tensors), array_of); }
 
 // --- DLPack
 

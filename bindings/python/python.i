@@ -165,6 +165,9 @@ QTN_INDEX(Trainer, buffer, None, "buffer")
 %define QTN_OF_MODEL(Class)
 %feature("pythonappend") qtn::Class::Class "self._remember(*args, **kwargs)"
 %enddef
+%extend qtn::Session {
+  qpy::Arrays _arrays(const qtn::Tensors &inputs) const { return {$self->run(inputs)}; }
+}
 %extend qtn::Tensor {
   static qtn::Tensor _of(PyObject *value, const std::string &name) {
     qtn::Tensor tensor;
@@ -182,6 +185,7 @@ QTN_INDEX(Trainer, buffer, None, "buffer")
     return tensor;
   }
   static qtn::Tensor _from_capsule(PyObject *capsule) { return qpy::tensor_of_capsule(capsule); }
+  PyObject *_array() const { return qpy::array_of(*$self); }
   PyObject *_bytes() const { return qpy::bytes_of($self->contiguous()); }
   PyObject *_capsule(bool versioned) const { return qpy::capsule_of(*$self, versioned); }
 }

@@ -69,8 +69,8 @@ QTN_VALUE(std::string, qpy::text)
   $1 = static_cast<Type>(number);
 }
 %typemap(out) Type {
-  static PyObject *const type = qpy::enum_type(#Name);
-  $result = qpy::enum_member(type, $1);
+  static PyObject *const members = qpy::enum_members(qpy::enum_type(#Name));
+  $result = qpy::enum_member(members, $1);
 }
 %enddef
 
@@ -80,6 +80,7 @@ QTN_ENUM(qtn::Mode, Mode)
 QTN_ENUM(qtn::Status, Status)
 
 %typemap(out) qtn::Tensors "$result = qpy::list_of_tensors($1);"
+%typemap(out) qpy::Arrays "$result = qpy::list_of_arrays($1);"
 %typemap(directorout) qtn::Tensors {
   if (!qpy::tensors($input, "result", $result)) throw qpy::Raised();
 }

@@ -148,8 +148,21 @@ inline bool enum_number(PyObject *object, const char *name, PyObject *type, int 
   return true;
 }
 
-inline PyObject *enum_member(PyObject *type, int number) {
-  return type ? PyObject_CallFunction(type, "i", number) : nullptr;
+/// The members of an enumeration by their numbers. NULL with a Python exception set.
+inline PyObject *enum_members(PyObject *type) {
+  const Ref all(type ? PySequence_List(type) : nullptr);
+  Ref members(all ? PyDict_New() : nullptr);
+  for (Py_ssize_t i = 0; members && i < PyList_Size(all.get()); ++i) {
+    PyObject *member = PyList_GetItem(all.get(), i);
+    const Ref value(PyObject_GetAttrString(member, "value"));
+    if (!value || PyDict_SetItem(members.get(), value.get(), member) != 0) return nullptr;
+  }
+  return members.release();
+}
+
+inline PyObject *enum_member(PyObject *members, int number) {
+  const Ref key(members ? PyLong_FromLong(number) : nullptr);
+  return key ? PyObject_GetItem(members, key.get()) : nullptr;
 }
 
 // --- attributes

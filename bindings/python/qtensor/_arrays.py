@@ -72,9 +72,11 @@ def with_keys(values: Mapping[str, Any]) -> str:
 
 def is_array(value: Any) -> bool:
     """Whether this is one array, where a list of arrays may be, too."""
+    if hasattr(value, "__dlpack__"):  # first, for it is what most arrays have
+        return True
     if isinstance(value, (list, tuple, str, Mapping)):
         return False
-    if any(hasattr(value, name) for name in ("__dlpack__", "__array__", "__array_interface__")):
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         return True
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return True
@@ -206,6 +208,17 @@ def check_range(tensor: core.Tensor, target: str, name: str) -> None:
     if low < bounds[0] or high > bounds[1]:
         raise OverflowError(f"{name} has {low if low < bounds[0] else high}, and {target} holds integers from {bounds[0]} to "
                             f"{bounds[1]}")
+
+
+def copied_array(tensor: core.Tensor) -> Any:
+    """A copy of what no buffer shows. A quantized tensor has none."""
+    copy = of_ml_dtypes(tensor) if tensor.quantizer is None else None
+    if copy is None:
+        try:
+            memoryview(tensor)  # type: ignore[arg-type]
+        except BufferError as error:
+            raise TypeError(str(error)) from None
+    return copy
 
 
 def of_ml_dtypes(tensor: core.Tensor) -> Any:

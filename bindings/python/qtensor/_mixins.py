@@ -11,7 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 if TYPE_CHECKING:
     from types import EllipsisType, TracebackType
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Rules = Mapping[str, Union[Settings, None]]
     Index = Union[int, slice, EllipsisType]
     Key = Union[Index, tuple[Index, ...]]
+    Output = TypeVar("Output")
 
     TensorBase = core._Tensor
     QuantizerBase = core._Quantizer
@@ -41,10 +42,14 @@ if TYPE_CHECKING:
     TrainerBase = core._Trainer
     LayerBase = core._Layer
 
-    def _run(session: Session, inputs: Inputs) -> list[core.Tensor]: ...
+    def _run(session: Session, inputs: Any) -> list[core.Tensor]: ...
+    def _arrays(session: Session, inputs: Any) -> list[Array]: ...
+    def _array(tensor: Tensor) -> Array: ...
 else:
     from qtensor._core import Buffer as TensorBase
-    from qtensor._core import Session__run as _run  # a frame of Python less than core.Session._run
+    from qtensor._core import Session__arrays as _arrays  # a frame of Python less than core.Session._arrays
+    from qtensor._core import Session__run as _run
+    from qtensor._core import Tensor__array as _array
 
     QuantizerBase = ObserverBase = ConfigBase = ModelBase = SessionBase = TrainerBase = LayerBase = object
 
@@ -121,19 +126,7 @@ class Tensor(Closing, TensorBase):
     def numpy(self) -> Array:
         """An array over the same memory; of types that NumPy does not have, a copy in those of ml_dtypes. A quantized
         tensor has none: ask int_repr() or dequantize()."""
-        import numpy as np
-
-        from qtensor import _arrays
-
-        if self.quantizer is None and self.dtype.name in _arrays.NARROW | _arrays.PACKED:
-            copied = _arrays.of_ml_dtypes(self)  # type: ignore[arg-type]
-            if copied is not None:
-                return copied  # type: ignore[no-any-return]
-        try:
-            view = memoryview(self)  # type: ignore[arg-type]
-        except BufferError as error:
-            raise TypeError(str(error)) from None
-        return np.asarray(view)
+        return _array(self)
 
     def tobytes(self) -> bytes:
         """The elements in row-major order, of every type: integers where quantized, two int4 to a byte."""
@@ -471,7 +464,7 @@ class OfModel:
 class Session(Closing, OfModel, SessionBase):
     """A model ready to run, from many threads at once; with state, one run at a time."""
 
-    _bound: tuple[str, ...] = ()
+    _bound: Mapping[str, None] = {}
 
     def bind(self, output: int | str, input: int | str) -> None:
         """Makes an output of each run an input of the next one, both by name or number: run() takes None there, and a dict
@@ -479,19 +472,25 @@ class Session(Closing, OfModel, SessionBase):
         the next run but one, and no memory is taken for it."""
         numbers = _number(output, self.outputs, "output"), _number(input, list(self.inputs), "input")
         self._bind(*numbers)
-        self._bound = (*self._bound, list(self.inputs)[numbers[1]])
+        self._bound = {**self._bound, list(self.inputs)[numbers[1]]: None}
 
     def run(self, inputs: Inputs) -> list[core.Tensor]:
         """The outputs for an array, a list of one for each input, or a dict of them by name."""
-        inputs = self._with_state(inputs)
-        if type(inputs) is list or type(inputs) is tuple:
+        return self._outputs(_run, inputs)
+
+    def _outputs(self, run: Callable[[Session, Any], list[Output]], inputs: Inputs) -> list[Output]:
+        """What `run` makes of inputs in whatever form."""
+        given: Any = inputs
+        if type(given) is dict:
+            given = _in_order({**self._bound, **given} if self._bound else given, self.inputs)
+        if type(given) is list or type(given) is tuple:
             try:
-                return _run(self, inputs)
+                return run(self, given)
             except TypeError:  # of an element type, mostly
                 pass
         from qtensor._arrays import inputs_of
 
-        return _run(self, inputs_of(inputs, self.inputs))
+        return run(self, inputs_of(self._with_state(inputs), self.inputs))
 
     def __call__(self, /, *inputs: TensorLike | Mapping[str, TensorLike], **by_name: TensorLike) -> Any:
         """The outputs for one array or tensor for each input, in order, by name, or in a dict or list as of run():
@@ -499,12 +498,12 @@ class Session(Closing, OfModel, SessionBase):
         given: Any = inputs
         if by_name or (len(inputs) == 1 and not hasattr(inputs[0], "__dlpack__")):
             given = _given(inputs, by_name)
-        outputs: list[Any] = self.run(given)
+        run: Callable[[Session, Any], list[Any]] = _arrays
         for x in given.values() if isinstance(given, dict) else given:
             if isinstance(x, Tensor):
+                run = _run
                 break
-        else:
-            outputs = [y.numpy() for y in outputs]
+        outputs = self._outputs(run, given)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def profile(self, inputs: Inputs) -> dict[str, Any]:
@@ -521,10 +520,20 @@ class Session(Closing, OfModel, SessionBase):
         from qtensor._arrays import named
 
         named(inputs, [name for name in self.inputs if name not in self._bound], "inputs")  # must not lack one of these
-        return {**dict.fromkeys(self._bound), **inputs}
+        return {**self._bound, **inputs}
 
     def __repr__(self) -> str:
         return f"Session({self.output_count} outputs)" if self.output_count != 1 else "Session(1 output)"
+
+
+def _in_order(values: dict[str, Any], names: Mapping[str, Any]) -> list[Any] | None:
+    """The values of a dict in the order of the inputs; None where its keys are others."""
+    if len(values) == len(names):
+        try:
+            return list(map(values.__getitem__, names))
+        except KeyError:
+            pass
+    return None
 
 
 def position(count: int | None, noun: str, index: Any) -> int:
@@ -551,14 +560,15 @@ def _given(inputs: tuple[Any, ...], by_name: Mapping[str, Any]) -> tuple[Any, ..
     """What run() takes, of what a session is called with: a dict, a list of arrays, or nested lists of one."""
     if not inputs:
         return dict(by_name)
-    if not by_name and not isinstance(inputs[0], Mapping):
+    first = inputs[0]
+    if not by_name and not isinstance(first, Mapping):
         from qtensor._arrays import is_array
 
-        several = isinstance(inputs[0], (list, tuple)) and is_array((*inputs[0], None)[0])
-        return inputs[0] if several else inputs
-    if len(inputs) > 1 or not isinstance(inputs[0], Mapping):
+        several = isinstance(first, (list, tuple)) and is_array((*first, None)[0])
+        return first if several else inputs
+    if len(inputs) > 1 or not isinstance(first, Mapping):
         raise TypeError(f"inputs are given in order and by name ({', '.join(by_name)}): give all in one way")
-    return {**inputs[0], **by_name}
+    return {**first, **by_name}
 
 
 class Layer(Closing, LayerBase):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sessions, prepared models and trainers take: one array, lists, dicts by name, of types that can be converted."""
 
+import gc
 import unittest
 
 import numpy as np
@@ -51,6 +52,7 @@ class Sessions(Case):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
         for call, kind, message in [
             (lambda: session(x0=x), ValueError, 'a dict with the keys "x0", and the model has the inputs "x0", "x1": pass'),
+            (lambda: session({"x0": x, "y": y}), ValueError, 'the keys "x0", "y", and the model has the inputs "x0", "x1": pass'),
             (lambda: session(x0=x, x1=y, x2=y), ValueError, 'inputs has the keys "x2", which name none of "x0", "x1"'),
             (lambda: session(x, x1=y), TypeError, r"inputs are given in order and by name \(x1\)"),
             (lambda: session(x), qt.InvalidError, "input_count is 1, the model has 2 inputs"),
@@ -59,6 +61,23 @@ class Sessions(Case):
             (lambda: session("x", y), TypeError, "input \"x0\" is of type 'str'"),
         ]:
             self.refused(kind, message, call)
+
+    def test_outputs_are_arrays_of_their_own(self):
+        session = qt.Session(small((-1, 3), (-1, 4)))
+        x, y = rows(6, 3), rows(6, 4)
+        first = session(x, y)
+        want = first.copy()
+        second = session({"x1": y, "x0": x})
+        self.assertIs(type(first), np.ndarray)
+        self.assertTrue(first.flags.writeable and first.flags.c_contiguous)
+        self.assertFalse(np.shares_memory(first, second))
+        second[...] = 0
+        session.close()
+        del session, second
+        gc.collect()
+        np.testing.assert_array_equal(first, want)
+        with self.assertRaisesRegex(TypeError, "cannot create 'qtensor._core.Memory' instances"):
+            type(memoryview(first.base).obj)()
 
     def test_calibration(self):
         want = scores(digits().quantize(IMAGES, attrs={"plain": True}))

@@ -68,6 +68,21 @@ class Flat(unittest.TestCase):
 
         self.flat(5_000, call)
 
+    def test_runs(self):
+        session = qt.Session(qt.Model.load(DIGITS / "digits.onnx"))
+        image = np.load(DIGITS / "calibration.npy")[:1]
+
+        def call():
+            for inputs in image, {"image": image}, [image], {"image": image.astype(float)}, qt.as_tensor(image):
+                session(inputs)
+            for bad in {"images": image}, {"image": image[0]}, image.astype(complex):
+                try:
+                    session(bad)
+                except (ValueError, TypeError):
+                    pass
+
+        self.flat(2_000, call)
+
     def test_data_in_every_form(self):
         model = qt.Model.load(DIGITS / "digits.onnx")
         images = np.load(DIGITS / "calibration.npy")[:4]

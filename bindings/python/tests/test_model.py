@@ -10,6 +10,7 @@ import pickle
 import tempfile
 import threading
 import time
+import types
 import unittest
 
 import numpy as np
@@ -130,6 +131,20 @@ class Quantize(unittest.TestCase):
                 with self.assertRaisesRegex(TypeError, f"a {type(thing).__name__} cannot be copied or pickled"):
                     copied(thing)
         self.assertTrue(np.isfinite(scores(int8)).all())
+
+    def test_a_dict_without_state(self):
+        session = qt.Session(qt.Model.load(DIGITS.parent / "voice" / "voice.onnx"))
+        session.bind("memory_next", "memory")
+        session.bind("context_next", "context")
+        given = {"rate": np.array(16000), "samples": np.random.default_rng(0).standard_normal((1, 512)).astype(np.float32)}
+        want = [session(given["samples"], given["rate"], None, None)[0] for _ in range(3)]
+        for form in given, {**given, "context": None}, types.MappingProxyType(given):
+            session.reset()
+            for each in want:
+                np.testing.assert_array_equal(session(form)[0], each)
+        self.assertNotEqual(want[0], want[1])
+        with self.assertRaisesRegex(ValueError, 'inputs has the keys "memories", which name none of "samples", "rate"'):
+            session({**given, "memories": None})
 
     def test_a_dict_without_what_is_not_state(self):
         session = qt.Session(qt.Model.load(DIGITS.parent / "voice" / "voice.onnx"))
