@@ -7,6 +7,11 @@ from arrays import EXACT, f32, f64, i32, i64, ramp, scalar, truths
 SMALL = ramp(2, 3, 4)
 
 
+def repeated(indices, times):
+    """Each index so many times, as an index of rows is expanded to all of their elements."""
+    return np.repeat(np.array(indices, np.int64)[..., None], times, -1)
+
+
 def groups(case):
     def gathering():
         for op in ("GatherElements",):
@@ -19,6 +24,12 @@ def groups(case):
             case(op, "narrower_indices", SMALL, i64([[0, 2]], [[1, 1]]), axis=1, **narrow)
             case(op, "int32_indices", SMALL, np.full((2, 3, 1), 3, np.int32), axis=2, tolerance=EXACT)
             case(op, "no_indices", ramp(3, 3), np.zeros((3, 0), np.int64), axis=1, tolerance=EXACT)
+            case(op, "rows_of_one_index", ramp(4, 19), repeated([2, -4, 2, 3], 19), axis=0, **narrow)
+            case(op, "planes_of_one_index", SMALL, repeated([[1, -3], [0, 0]], 4), axis=1, **narrow)
+            for one in (0, 4):
+                indices = repeated([2, 1], 5)
+                indices[:, one] = 0
+                case(op, f"rows_with_another_at_{one}", ramp(4, 5), indices, axis=0, tolerance=EXACT)
             for dtype in (np.bool_, np.uint8, np.int16, np.int64, np.float64):
                 x = ramp(2, 3, dtype=dtype)
                 case(op, np.dtype(dtype).name, x, i64([2, 0, 1], [0, 0, 2]), axis=1, tolerance=EXACT)
@@ -50,6 +61,13 @@ def groups(case):
             for dtype in (np.int32, np.int64, np.float64):
                 name = f"{reduction}_{np.dtype(dtype).name}"
                 case(op, name, ramp(1, 5, dtype=dtype), twice, np.array([[3, 2, 7]], dtype), **attrs)
+        for reduction in ("none", "add", "mul", "max", "min"):
+            attrs = {"reduction": reduction, "tolerance": EXACT}
+            rows = repeated([2, 0, -1, 2], 19) if reduction != "none" else repeated([2, 0, -1], 19)
+            updates = np.flip(ramp(*rows.shape)) - 20
+            case(op, f"{reduction}_rows_of_one_index", ramp(4, 19) - 30, rows, updates, axis=0, **attrs)
+            rows[:, 7] = [3, 1, 0, 3][:len(rows)]
+            case(op, f"{reduction}_rows_except_one", ramp(4, 19) - 30, rows, updates, axis=0, **attrs)
         case(op, "bool", truths(True, False, True), i64(0, 1), truths(False, True), tolerance=EXACT)
         case(op, "uint8", ramp(3, dtype=np.uint8), i64(2), np.array([200], np.uint8), tolerance=EXACT)
         # ONNX Runtime refuses 8 bits here.
@@ -67,6 +85,10 @@ def groups(case):
             for dtype in (np.int32, np.int64, np.float64):
                 name = f"{reduction}_{np.dtype(dtype).name}"
                 case(op, name, ramp(4, dtype=dtype), i64([3], [0], [3]), np.array([3, 2, 7], dtype), **attrs)
+        for reduction in ("none", "add", "mul", "max", "min"):
+            rows = i64([1], [0], [-1], [1]) if reduction != "none" else i64([1], [0], [-1])
+            updates = np.flip(ramp(len(rows), 21)) - 30
+            case(op, f"{reduction}_long_rows", ramp(3, 21) - 30, rows, updates, reduction=reduction, tolerance=EXACT)
         case(op, "bool", truths(True, False, True), i64([0], [1]), truths(False, True), tolerance=EXACT)
         case(op, "uint8", ramp(3, dtype=np.uint8), i64([2]), np.array([200], np.uint8), tolerance=EXACT)
 

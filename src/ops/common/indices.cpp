@@ -3,10 +3,8 @@
 
 namespace qtn::ops {
 
-std::int64_t index_within(const char *op, std::int64_t index, const Shape &x, std::size_t axis) {
-  if (index < -x[axis] || index >= x[axis])
-    fail(QTN_EINVAL, op, ": index ", index, " is outside dimension ", axis, " of ", to_string(x));
-  return index < 0 ? index + x[axis] : index;
+void fail_index(const char *op, std::int64_t index, const Shape &x, std::size_t axis) {
+  fail(QTN_EINVAL, op, ": index ", index, " is outside dimension ", axis, " of ", to_string(x));
 }
 
 std::vector<std::int64_t> indices_within(const char *op, const Tensor &indices, const Shape &x, std::size_t axis) {

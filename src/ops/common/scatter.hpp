@@ -3,10 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 
-#include "ops/common/contiguous.hpp"
-#include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -37,32 +36,25 @@ inline bool scatter_moves(const Attrs &attrs) {
   return rule == ScatterRule::none || rule == ScatterRule::max || rule == ScatterRule::min;
 }
 
-/// What an element becomes as it meets another. Integers wrap around; NaN stays, and is taken.
-template <class T>
-T scattered(ScatterRule rule, T a, T b) {
-  const auto sum_or_product = [rule](auto u, auto v) { return rule == ScatterRule::add ? u + v : u * v; };
-  if (rule == ScatterRule::max) return b > a || b != b ? b : a;
-  if (rule == ScatterRule::min) return b < a || b != b ? b : a;
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(sum_or_product(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
-  else
-    return sum_or_product(a, b);
-}
+/// Elements of a contiguous y that meet those of contiguous updates, each of which changes what it meets.
+class Scattering {
+ public:
+  Scattering(const Call &call, const Tensor &y, const Tensor &updates);
 
-/// Calls each(elements of y, elements of the updates, f), both contiguous: element a of y becomes f(a, b) as it meets
-/// element b of the updates.
-template <class Each>
-void scatter_into(const Call &call, const Tensor &y, const Tensor &updates, Each &&each) {
-  const ScatterRule rule = scatter_rule("Scatter", call.attrs);
-  if (rule == ScatterRule::none)
-    return dispatch_width(y.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      each(y.as<T>(), updates.as<const T>(), [](T, T b) { return b; });
-    });
-  dispatch_number(y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    each(y.as<T>(), updates.as<const T>(), [rule](T a, T b) { return scattered(rule, a, b); });
-  });
-}
+  /// `count` elements from `to` on meet the updates from `from` on.
+  void row(std::int64_t to, std::int64_t from, std::int64_t count) const {
+    scatter_(y_ + to * size_, nullptr, updates_ + from * size_, count);
+  }
+  /// Elements of these offsets meet the updates from `from` on, one after the other: several may be one element.
+  void elements(std::span<const std::int64_t> offsets, std::int64_t from) const {
+    scatter_(y_, offsets.data(), updates_ + from * size_, static_cast<std::int64_t>(offsets.size()));
+  }
+
+ private:
+  const std::int64_t size_;  ///< of an element, in bytes
+  std::byte *y_;
+  const std::byte *updates_;
+  void (*scatter_)(void *y, const std::int64_t *offsets, const void *updates, std::int64_t count);
+};
 
 }  // namespace qtn::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/contiguous.hpp"
 #include "ops/common/indices.hpp"
 #include "ops/common/scatter.hpp"
 
@@ -26,27 +27,36 @@ Types infer(const Call &call) {
 
 // One after the other: several may meet in one element.
 void run(const Call &call, std::span<Tensor> outputs) {
+  constexpr std::int64_t kBlock = 256;
   const Tensor &x = *call.in(0), &indices = *call.in(1);
   const Tensor updates = call.in(2)->to_contiguous();
   const std::size_t axis = axis_of(call);
-  const std::vector<std::int64_t> places = indices_within(kName, indices, x.shape(), axis);
+  const Tensor places =
+      indices.dtype() == QTN_INT64 ? indices.to_contiguous() : Tensor::from_ints(int_values(indices, kName));
   const Shape dims = indices.shape(), strides = contiguous_strides(x.shape());
-  const std::int64_t length = dims.back(), rows = length == 0 ? 0 : indices.count() / length;
-  const bool along = axis + 1 == dims.size();
+  const std::int64_t length = dims.back(), step = strides[axis], next = axis + 1 == dims.size() ? 0 : 1;
   through_contiguous(outputs[0], [&](const Tensor &y) {
     copy_elements(y, x);
-    scatter_into(call, y, updates, [&](auto *to, const auto *from, auto &&f) {
-      for (std::int64_t row = 0; row < rows; ++row) {
-        std::int64_t at = 0, rest = row;
-        for (std::size_t i = dims.size() - 1; i-- > 0; rest /= dims[i])
-          if (i != axis) at += rest % dims[i] * strides[i];
-        for (std::int64_t i = 0; i < length; ++i) {
-          const std::int64_t k = row * length + i;
-          auto &element = to[at + places[static_cast<std::size_t>(k)] * strides[axis] + (along ? 0 : i)];
-          element = f(element, from[k]);
-        }
+    const Scattering scattering(call, y, updates);
+    for (std::int64_t from = 0; from < indices.count(); from += length) {
+      const auto *index = places.as<const std::int64_t>() + from;
+      std::int64_t at = 0, rest = from / length;
+      for (std::size_t i = dims.size() - 1; i-- > 0; rest /= dims[i])
+        if (i != axis) at += rest % dims[i] * strides[i];
+      const auto offset = [&](std::int64_t i) {
+        return at + index_within(kName, index[i], x.shape(), axis) * step + i * next;
+      };
+      if (next == 1 && are_same(index, length)) {
+        scattering.row(offset(0), from, length);
+        continue;
       }
-    });
+      std::int64_t offsets[kBlock];
+      for (std::int64_t first = 0; first < length; first += kBlock) {
+        const std::int64_t count = std::min(kBlock, length - first);
+        for (std::int64_t i = 0; i < count; ++i) offsets[i] = offset(first + i);
+        scattering.elements({offsets, static_cast<std::size_t>(count)}, from + first);
+      }
+    }
   });
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/contiguous.hpp"
 #include "ops/common/indices.hpp"
 #include "ops/common/scatter.hpp"
 
@@ -31,10 +32,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const std::int64_t slice = element_count(x.shape(), static_cast<std::size_t>(indices.shape().back()), x.rank());
   through_contiguous(outputs[0], [&](const Tensor &y) {
     copy_elements(y, x);
-    scatter_into(call, y, updates, [&](auto *to, const auto *from, auto &&f) {
-      for (const std::int64_t offset : offsets)
-        for (auto *at = to + offset, *end = at + slice; at != end; ++at) *at = f(*at, *from++);
-    });
+    const Scattering scattering(call, y, updates);
+    if (slice == 1) return scattering.elements(offsets, 0);
+    std::int64_t from = 0;
+    for (const std::int64_t offset : offsets) {
+      scattering.row(offset, from, slice);
+      from += slice;
+    }
   });
 }
 

@@ -31,9 +31,14 @@ void indices_outside(void **) {
     const Tensor at = shaped({index, 0, 0}, {1, 3}), tuples = shaped({index}, {1, 1});
     refuse(QTN_EINVAL, "GatherElements: " + text, "GatherElements", attrs(), {&x, &at});
     refuse(QTN_EINVAL, "ScatterElements: " + text, "ScatterElements", attrs(), {&x, &at, &row});
+    const Tensor same = shaped({index, index, index}, {1, 3});
+    refuse(QTN_EINVAL, "GatherElements: " + text, "GatherElements", attrs(), {&x, &same});
+    refuse(QTN_EINVAL, "ScatterElements: " + text, "ScatterElements", attrs(), {&x, &same, &row});
     refuse(QTN_EINVAL, "GatherND: " + text, "GatherND", attrs(), {&x, &tuples});
     refuse(QTN_EINVAL, "ScatterND: " + text, "ScatterND", attrs(), {&x, &tuples, &row});
   }
+  const Tensor none = ones({0, 3}), first = shaped({0, 0, 0}, {1, 3});
+  refuse(QTN_EINVAL, "index 0 is outside dimension 0 of 0x3", "GatherElements", attrs(), {&none, &first});
   const Tensor wide = shaped({0, 0, 0, 0}, {1, 4}), deep = shaped({0, 0, 0}, {1, 3});
   refuse(QTN_ESHAPE, "indices 1x4 do not lie in x 2x3", "GatherElements", attrs(), {&x, &wide});
   refuse(QTN_ESHAPE, "updates 2 at indices 1x4", "ScatterElements", attrs(), {&x, &wide, &two});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScatterND with places that are known before a run: the native engine against the operator's definition.
+// Elements that are scattered: to places that are known before a run, the native engine against the operator's
+// definition; and more in a row than are looked at together.
 #include "runtime/support.hpp"
 
 namespace qtn::test {
@@ -46,11 +47,33 @@ void places_outside(void **) {
   expect_error(QTN_EINVAL, "ScatterND: index 5", [&] { session.run(inputs); });
 }
 
+/// Each place has the sum of the numbers that name it.
+void long_rows(void **) {
+  constexpr std::int64_t kLength = 600, kPlaces = 7;
+  GraphBuilder b;
+  b.input("x", {1, kPlaces}).input("i", {1, kLength}, QTN_INT64).input("u", {1, kLength});
+  b.node("ScatterElements", "put", {"x", "i", "u"}, {"y"},
+         attrs({{"axis", std::int64_t{1}}, {"reduction", std::string("add")}}));
+  Ints places;
+  std::vector<float> sums(kPlaces, 0.0f), numbers;
+  for (std::int64_t i = 0; i < kLength; ++i) {
+    places.push_back(i * i % kPlaces);
+    numbers.push_back(static_cast<float>(i));
+    sums[static_cast<std::size_t>(places.back())] += numbers.back();
+  }
+  const Tensor x = floats({1, kPlaces}, std::vector<float>(kPlaces, 0.0f)),
+               indices = Tensor::from<std::int64_t>(QTN_INT64, {1, kLength}, places),
+               updates = floats({1, kLength}, numbers);
+  const Tensor *inputs[] = {&x, &indices, &updates};
+  const runtime::Session session(b.build({"y"}), {runtime::Engine::native, 1});
+  expect_equal(session.run(inputs)[0], floats({1, kPlaces}, sums), "sums");
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::assignment_to_a_slice), cmocka_unit_test(qtn::test::rows),
-                              cmocka_unit_test(qtn::test::places_outside)};
+                              cmocka_unit_test(qtn::test::places_outside), cmocka_unit_test(qtn::test::long_rows)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
