@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
 #include <vector>
 
+#include "ops/common/contiguous.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 
@@ -38,89 +41,148 @@ Types infer(const Call &call) {
   return types;
 }
 
-/// Numbers in the order of the elements. NaN is above all, as in NumPy and PyTorch, and the zeros are equal.
+/// As wide as the elements, so that vectors hold as many.
 template <class T>
-std::int64_t key_of(T v) {
-  using Limits = std::numeric_limits<std::int64_t>;
-  if constexpr (std::is_same_v<T, std::uint64_t>) {
-    return static_cast<std::int64_t>(v ^ std::uint64_t{1} << 63);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    const auto bits = std::bit_cast<std::int64_t>(static_cast<double>(v) + 0.0);
-    return std::isnan(v) ? Limits::max() : bits < 0 ? Limits::min() - bits : bits;
+using RankOf = std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>;
+
+/// Integers in the order of the elements. NaN is above all, as in NumPy and PyTorch, and the zeros are equal.
+template <class T>
+RankOf<T> rank_of(T v) {
+  using Rank = RankOf<T>;
+  using Limits = std::numeric_limits<Rank>;
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto bits = std::bit_cast<Rank>(v + T{});
+    return v != v ? Limits::max() : bits ^ (bits >> std::numeric_limits<Rank>::digits & Limits::max());
+  } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(Rank)) {
+    return std::bit_cast<Rank>(v) ^ Limits::min();
   } else {
-    return static_cast<std::int64_t>(v);
+    return static_cast<Rank>(v);
   }
 }
 
 struct Place {
-  std::int64_t rank;  ///< the key, or for the largest its complement: the best is the least
-  std::int64_t index;
-  auto operator<=>(const Place &) const = default;  // of equal ones the first
+  std::int64_t rank, index;
+  /// Of equal ones the first.
+  bool operator<(const Place &b) const { return rank != b.rank ? rank < b.rank : index < b.index; }
 };
 
-/// The best places of one line, in order. The worst of those so far is the first of a heap, and tells most elements off.
-template <class T>
-class Best {
+/// Places among which the best k are.
+class Candidates {
  public:
-  Best(std::int64_t k, bool largest) : k_(k), largest_(largest) { places_.reserve(static_cast<std::size_t>(k)); }
+  explicit Candidates(std::int64_t k) : k_(k) {}
 
-  const std::vector<Place> &of(const T *from, std::int64_t length, std::int64_t step) {
-    places_.clear();
-    for (std::int64_t i = 0; i < k_; ++i) places_.push_back(place(from, i, step));
-    std::make_heap(places_.begin(), places_.end());
-    for (std::int64_t i = k_; i < length && k_ > 0;) {
-      const std::int64_t end = std::min(length, i + kBlock);
-      if constexpr (std::is_floating_point_v<T>)
-        if (step == 1 && end - i == kBlock && !any_better(from + i, from[places_[0].index])) i = end;
-      for (; i < end; ++i) offer(place(from, i, step));
-    }
-    std::sort_heap(places_.begin(), places_.end());
-    return places_;
+  void add(const Place &place) { places_.push_back(place); }
+  std::int64_t count() const { return static_cast<std::int64_t>(places_.size()); }
+
+  /// The worst of the best k, which are kept.
+  [[gnu::noinline]] std::int64_t keep() {
+    std::nth_element(places_.begin(), places_.begin() + k_ - 1, places_.end());
+    places_.resize(static_cast<std::size_t>(k_));
+    return places_.back().rank;
   }
+  /// The best k, in order.
+  [[gnu::noinline]] std::span<const Place> sorted() {
+    constexpr std::int64_t kFew = 16;
+    if (count() > k_ + kFew) keep();
+    std::sort(places_.begin(), places_.end());
+    return {places_.data(), static_cast<std::size_t>(k_)};
+  }
+  void clear() { places_.clear(); }
 
  private:
-  static constexpr std::int64_t kBlock = 64;
-
-  Place place(const T *from, std::int64_t i, std::int64_t step) const {
-    const std::int64_t key = key_of(from[i * step]);
-    return {largest_ ? ~key : key, i};
-  }
-
-  /// Whether there may be a better one among so many: NaN, which compares with nothing, may be one.
-  bool any_better(const T *from, T worst) const {
-    int any = 0;
-    if (largest_)
-      for (std::int64_t i = 0; i < kBlock; ++i) any |= !(from[i] <= worst);
-    else
-      for (std::int64_t i = 0; i < kBlock; ++i) any |= !(from[i] >= worst);
-    return any != 0;
-  }
-
-  void offer(const Place &other) {
-    if (!(other < places_[0])) return;
-    std::pop_heap(places_.begin(), places_.end());
-    places_.back() = other;
-    std::push_heap(places_.begin(), places_.end());
-  }
-
   const std::int64_t k_;
-  const bool largest_;
   std::vector<Place> places_;
 };
 
+/// A rank that k of these have, or a better one, and few more where they have no order: of groups of elements, the best
+/// of each, of these the k-th.
+template <class Rank>
+Rank bound(std::span<const Rank> ranks, std::int64_t k, Candidates &groups) {
+  constexpr std::int64_t kGroups = 16, kFirst = 128;  // side by side; looked at for each of k
+  const std::int64_t length = std::min(static_cast<std::int64_t>(ranks.size()), kFirst * k);
+  const std::int64_t rows = std::min(length / (2 * k), length / kGroups);
+  groups.clear();
+  for (std::int64_t first = 0; rows > 1 && first + rows * kGroups <= length; first += rows * kGroups) {
+    const Rank *from = ranks.data() + first;
+    Rank best[kGroups];
+    std::copy_n(from, kGroups, best);
+    for (std::int64_t row = 1; row < rows; ++row)
+      for (std::int64_t i = 0; i < kGroups; ++i) {
+        const Rank other = from[row * kGroups + i];
+        best[i] = other < best[i] ? other : best[i];
+      }
+    for (const Rank rank : best) groups.add({rank, 0});
+  }
+  return groups.count() < k ? std::numeric_limits<Rank>::max() : static_cast<Rank>(groups.keep());
+}
+
+template <class Rank>
+bool any_until(Rank worst, std::span<const Rank> ranks) {
+  int any = 0;
+  for (const Rank rank : ranks) any |= rank <= worst;
+  return any != 0;
+}
+
+/// The best k places of a line, and worse ones.
+template <class Rank>
+[[gnu::noinline]] void find_best(std::span<const Rank> ranks, std::int64_t k, Candidates &best) {
+  constexpr std::size_t kBlock = 64;
+  Rank worst = bound(ranks, k, best);
+  best.clear();
+  for (std::size_t first = 0; first < ranks.size(); first += kBlock) {
+    const std::span<const Rank> block = ranks.subspan(first, std::min(kBlock, ranks.size() - first));
+    if (!any_until(worst, block)) continue;
+    if (best.count() > 2 * k + static_cast<std::int64_t>(kBlock)) {
+      const std::int64_t last = best.keep();
+      if (last == std::numeric_limits<Rank>::min()) break;
+      worst = static_cast<Rank>(last - 1);  // of equal ones the first
+    }
+    for (std::size_t i = 0; i < block.size(); ++i)
+      if (block[i] <= worst) best.add({block[i], static_cast<std::int64_t>(first + i)});
+  }
+}
+
+/// The same of elements. Ranks of the largest are complements, so that the best is the least.
+template <class T>
+void find(const void *line, bool largest, const Tensor &scratch, std::int64_t k, Candidates &best) {
+  using Rank = RankOf<T>;
+  const T *from = static_cast<const T *>(line);
+  Rank *ranks = scratch.as<Rank>();
+  const Rank flip = largest ? -1 : 0;
+  const std::int64_t length = scratch.count();
+  for (std::int64_t i = 0; i < length; ++i) ranks[i] = rank_of(from[i]) ^ flip;
+  find_best<Rank>({ranks, static_cast<std::size_t>(length)}, k, best);
+}
+
+/// x with the axis last.
+Tensor in_lines(const Tensor &x, std::size_t axis) {
+  std::vector<std::int32_t> axes(x.rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + static_cast<std::ptrdiff_t>(axis), axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+              axes.end());
+  return x.permute(axes).to_contiguous();
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0), &values = outputs[0], indices = outputs.size() > 1 ? outputs[1] : Tensor();
+  const Tensor &values = outputs[0], indices = outputs.size() > 1 ? outputs[1] : Tensor();
   const Choice choice = choice_of(call);
+  if (choice.k == 0) return;
   const bool largest = call.attrs.get_int("largest", 1) != 0;
-  const std::int64_t length = x.dim(choice.axis), inner = element_count(x.shape(), choice.axis + 1, x.rank());
-  dispatch_number(x.dtype(), [&](auto zero) {
+  const std::int64_t length = call.in(0)->dim(choice.axis);
+  const std::int64_t inner = element_count(call.in(0)->shape(), choice.axis + 1, call.in(0)->rank());
+  const Tensor x = in_lines(*call.in(0), choice.axis);
+  const Tensor scratch(dtype_size(x.dtype()) > 4 ? QTN_INT64 : QTN_INT32, {length});
+  decltype(&find<float>) find_in = nullptr;
+  dispatch_number(x.dtype(), [&]<class T>(T) { find_in = find<T>; });
+  Candidates best(choice.k);
+  dispatch_width(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    Best<T> best(choice.k, largest);
-    for (std::int64_t row = 0; row < x.count() / std::max<std::int64_t>(length, 1); ++row) {
-      const T *from = x.as<const T>() + row / inner * length * inner + row % inner;
+    for (std::int64_t row = 0; row < x.count() / length; ++row) {
+      const T *from = x.as<const T>() + row * length;
+      find_in(from, largest, scratch, choice.k, best);
       std::int64_t at = row / inner * choice.k * inner + row % inner;
-      for (const Place &found : best.of(from, length, inner)) {
-        if (values.has_data()) values.as<T>()[at] = from[found.index * inner];
+      for (const Place &found : best.sorted()) {
+        if (values.has_data()) values.as<T>()[at] = from[found.index];
         if (indices.has_data()) indices.as<std::int64_t>()[at] = found.index;
         at += inner;
       }
