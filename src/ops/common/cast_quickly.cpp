@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts that networks have at their ends and around masks, compiled as vectors.
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "ops/common/cast.hpp"
+#include "ops/common/convert.hpp"
 #include "ops/common/elementwise.hpp"
 
 namespace qtn::ops {
@@ -21,7 +23,7 @@ bool to_truths(const Tensor &x, const Tensor &y) {
   return true;
 }
 
-/// convert() without branches. The ends of narrow types are floats; the upper ones of the others are not.
+/// convert() without branches. The ends of narrow types are floats; the upper one of int32 is not.
 template <class To>
 bool to_integers(const Tensor &x, const Tensor &y) {
   constexpr bool narrow = sizeof(To) < sizeof(std::int32_t);
@@ -37,6 +39,26 @@ bool to_integers(const Tensor &x, const Tensor &y) {
   return true;
 }
 
+/// By conversions without bounds, which are no vectors, and by convert() in blocks where one number has no integer.
+bool to_long_integers(const Tensor &x, const Tensor &y) {
+  constexpr std::int64_t kBlock = 256;
+  constexpr float kAbove = 0x1p63f;
+  for_blocks(x.count(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = begin; first < end; first += kBlock) {
+      const float *from = x.as<const float>() + first;
+      auto *to = y.as<std::int64_t>() + first;
+      const std::int64_t count = std::min(kBlock, end - first);
+      int outside = 0;
+      for (std::int64_t i = 0; i < count; ++i) outside |= !(std::fabs(from[i]) < kAbove);
+      if (outside)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = convert<std::int64_t>(from[i]);
+      else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::int64_t>(from[i]);
+    }
+  });
+  return true;
+}
+
 bool from_floats(const Tensor &x, const Tensor &y) {
   switch (y.dtype()) {
     case QTN_BOOL:
@@ -48,7 +70,9 @@ bool from_floats(const Tensor &x, const Tensor &y) {
     case QTN_INT32:
       return to_integers<std::int32_t>(x, y);
     case QTN_INT64:
-      return to_integers<std::int64_t>(x, y);
+      return to_long_integers(x, y);
+    case QTN_FLOAT64:
+      return change<float, double>(x, y);
     default:
       return false;
   }
