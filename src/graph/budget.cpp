@@ -8,18 +8,25 @@
 #include "base/error.hpp"
 #include "base/limits.hpp"
 #include "base/size.hpp"
+#include "graph/integer.hpp"
 
 namespace qtn::graph {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{16} << 20, kPerConstantByte = 4;
-constexpr double kWork = 1 << 29;             // about half a second
-constexpr double kWorkOfRuns = 32.0 * kWork;  // products are fast
+constexpr double kWork = 1 << 29;          // about half a second
+constexpr double kProductsAtOnce = 32;     // of matrices of floats, which BLAS multiplies
+constexpr double kWorkOfRuns = 1ll << 34;  // products are fast there, too
 // Decoders make much of small inputs, but not of small weights; attention makes much of small weights, but not of few
 // tokens (scores of 32 texts of 512 are 400 MB, of ids that take 130 KB). What folding makes counts as constants here.
 constexpr std::size_t kRunBytes = std::size_t{1} << 30, kRunPerConstantByte = 16, kRunPerInputByte = 4096;
 
 double count_of(const Tensor *t) { return t ? static_cast<double>(t->count()) : 0; }
+
+/// How many multiplications of the node take the time of one elsewhere.
+double multiplied_at_once(const Node &node, std::span<const ops::TensorType> results) {
+  return is_linear(node) && !is_convolution(node) && is_floating(results[0].dtype) ? kProductsAtOnce : 1;
+}
 
 }  // namespace
 
@@ -62,19 +69,20 @@ bool FoldBudget::take(const Node &node, std::span<const Tensor *const> operands)
 bool FoldBudget::take(const Node &node, std::span<const Tensor *const> operands,
                       std::span<const ops::TensorType> results) {
   Size bytes = 0;
-  double count = 0, work = 0;
+  double count = 0, read = 0;
   for (const ops::TensorType &type : results) {
     bytes = bytes + storage_nbytes(type.dtype, element_count(type.shape));
     count += static_cast<double>(element_count(type.shape));
   }
-  for (const Tensor *t : operands) work += count_of(t);
-  work += count * (node.op->work ? node.op->work({node.attrs, operands, node.outputs.size()}) : 1);
-  if (node.op->reads_shapes) work = count;
+  if (!node.op->reads_shapes)
+    for (const Tensor *t : operands) read += count_of(t);
+  const double each = node.op->work ? node.op->work({node.attrs, operands, node.outputs.size()}) : 1;
+  const double work = read + count * std::max(1.0, each / multiplied_at_once(node, results));
   if (work <= work_ && take(bytes.value())) {
     work_ -= work;
     return true;
   }
-  left_to_runs_ += work;
+  left_to_runs_ += read + count * each;
   if (left_to_runs_ > kWorkOfRuns)
     fail(QTN_EUNSUPPORTED, node.op->name, " of constants alone takes about ", left_to_runs_, " operations, over ",
          kWorkOfRuns);

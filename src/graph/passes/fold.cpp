@@ -86,12 +86,23 @@ bool turn_weights(Graph &g, const Node &node, const std::vector<bool> &is_output
 void fold_constants(Graph &g) {
   const std::vector<bool> is_output = outputs_of(g);
   FoldBudget budget(constant_bytes(g));
-  for (const Node &node : g.nodes) {
+  // A node that makes an output of the graph becomes a copy of a constant, which others read.
+  std::vector<ValueId> constant_of(g.values.size(), kNoValue);
+  const auto makes_output = [&](const Node &node) {
+    return std::ranges::any_of(node.outputs,
+                               [&](ValueId v) { return v != kNoValue && is_output[static_cast<std::size_t>(v)]; });
+  };
+  for (Node &node : g.nodes) {
+    for (ValueId &v : node.inputs)
+      if (v != kNoValue && constant_of[static_cast<std::size_t>(v)] != kNoValue)
+        v = constant_of[static_cast<std::size_t>(v)];
     const bool foldable = std::all_of(node.inputs.begin(), node.inputs.end(),
                                       [&](ValueId v) { return v == kNoValue || plain_constant(g, v); }) &&
                           !node.clamp && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-                            return v == kNoValue || (!g.value(v).quantizer && !is_output[static_cast<std::size_t>(v)]);
+                            return v == kNoValue || !g.value(v).quantizer;
                           });
+    const bool copies = makes_output(node);
+    if (copies && (node.outputs.size() > 1 || node.op == &ops::kIdentity)) continue;
     if (turn_weights(g, node, is_output) || !foldable || !node.bodies.empty() || ops::as_custom(*node.op)) continue;
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
@@ -100,6 +111,14 @@ void fold_constants(Graph &g) {
       if (node.op->make ? !budget.take(node, operands) : !budget.take(node, operands, ops::infer_op(*node.op, call)))
         continue;
       std::vector<Tensor> results = ops::run_op(*node.op, call);
+      if (copies) {
+        const ValueId y = node.outputs[0];
+        node.op = &ops::kIdentity;
+        node.attrs = {};
+        node.inputs = {g.add_constant(cat(g.value(y).name, "_constant"), results[0].to_contiguous())};
+        constant_of[static_cast<std::size_t>(y)] = node.inputs[0];
+        continue;
+      }
       for (std::size_t o = 0; o < results.size(); ++o) {
         if (node.outputs[o] == kNoValue) continue;
         Value &value = g.value(node.outputs[o]);
