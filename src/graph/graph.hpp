@@ -143,6 +143,9 @@ struct PartlyInferred {
   bool misfits = false;            ///< with Misfit::stops: some refuse the shapes of their operands
 };
 
+/// All of it, where nothing stops; elsewhere throws NotKnown.
+Inferred complete(PartlyInferred part);
+
 /// Throws QTN_ESHAPE where strides or sizes of an input would wrap, as those of what no machine holds do. Open dimensions
 /// count as 1.
 void check_size(const Value &input, const Shape &shape);

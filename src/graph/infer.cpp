@@ -123,13 +123,16 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
   return result;
 }
 
-Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
-  PartlyInferred part = infer_partly(g, inputs, values);
+Inferred complete(PartlyInferred part) {
   if (!part.stops.empty()) throw NotKnown(part.why);
   Inferred result;
   for (const auto &type : part.types) result.types.push_back(type.value_or(ops::TensorType{QTN_FLOAT32, {}}));
   result.constants = std::move(part.constants);
   return result;
+}
+
+Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
+  return complete(infer_partly(g, inputs, values));
 }
 
 }  // namespace qtn::graph

@@ -56,8 +56,12 @@ class Weights {
   std::size_t most_bytes_, dequantized_bytes_ = 0;
 };
 
-/// Values of `watched` are shown to the context's watch as they are computed. Throws what graph::infer throws.
-Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
+/// What inputs of these types are to the nodes that read them, whatever they come as.
+std::vector<ops::TensorType> real_types(const graph::Graph &g, std::span<const ops::TensorType> inputs);
+
+/// `known`: what follows from inputs of these types. Values of `watched` are shown to the context's watch as they are
+/// computed.
+Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, graph::Inferred known, Isa isa,
            Weights &weights, std::span<const graph::ValueId> watched);
 
 /// Gives every root slot a place: slots alive at the same step never overlap. Largest first, lowest free place.

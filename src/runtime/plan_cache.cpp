@@ -42,29 +42,32 @@ std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::s
   return values;
 }
 
-PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs) {
+PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) {
   {
     const NoFork section;
     const std::lock_guard lock(mutex_);
     for (const PlanEntryPtr &entry : entries_)
       if (entry->fits(inputs)) return entry;
   }
-  std::vector<ops::TensorType> types;
-  for (const Tensor *x : inputs) types.push_back({x->dtype(), x->shape()});
-  try {
-    return add(types, {});
-  } catch (const NotKnown &) {
-    ++values_;
-    if (!looks_at_values() && !graph::infer_partly(graph_, types).stops.empty()) throw;
-    return add(types, saying_values(types, inputs));
-  }
+  const Allowance memory(Limit::plan_bytes);
+  for (const Tensor *x : inputs) by_types.inputs.push_back({x->dtype(), x->shape()});
+  look(by_types);
+  if (by_types.known.stops.empty()) return add(by_types);
+  ++values_;
+  if (!looks_at_values()) return nullptr;
+  std::vector<Tensor> values = saying_values(by_types.inputs, inputs);
+  if (std::ranges::none_of(values, [](const Tensor &x) { return x.has_data(); })) return nullptr;
+  by_values = {by_types.inputs, std::move(values), {}};
+  look(by_values);
+  return by_values.known.stops.empty() ? add(by_values) : nullptr;
 }
 
 void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
+  const Allowance memory(Limit::plan_bytes);
   try {
-    add(types, {});
-  } catch (const NotKnown &) {
-    // Until there is data.
+    Outlook outlook{types, {}, {}};
+    look(outlook);
+    if (outlook.known.stops.empty()) add(outlook);
   } catch (const Error &e) {
     // A graph may not take the batch of 1 for which an open dimension stands.
     if (e.status() == QTN_ENOMEM || !graph::has_open_dimension(graph_)) throw;
@@ -77,12 +80,16 @@ std::size_t PlanCache::run_limit(std::span<const Tensor *const> inputs) const {
   return graph::run_limit(constants_, bytes);
 }
 
-PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tensor> values) {
-  const Allowance memory(Limit::plan_bytes);
+void PlanCache::look(Outlook &outlook) const {
+  outlook.known = graph::infer_partly(graph_, real_types(graph_, outlook.inputs), outlook.values);
+}
+
+PlanEntryPtr PlanCache::add(Outlook &outlook) {
   auto entry = std::make_shared<PlanEntry>();
-  entry->plan = lower(graph_, types, values, isa_, weights_, watched_);
+  entry->plan = lower(graph_, outlook.inputs, graph::complete(std::move(outlook.known)), isa_, weights_, watched_);
   Size inputs = 0;
-  for (const ops::TensorType &type : types) inputs = inputs + storage_nbytes(type.dtype, element_count(type.shape));
+  for (const ops::TensorType &type : outlook.inputs)
+    inputs = inputs + storage_nbytes(type.dtype, element_count(type.shape));
   Size outputs = 0;
   for (const SlotId s : entry->plan.outputs) {
     const SlotForm &form = entry->plan.slots[static_cast<std::size_t>(s)].form;
@@ -90,8 +97,8 @@ PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tens
   }
   graph::check_run((Size(entry->plan.arena_bytes) + entry->plan.lane_bytes + outputs).value(),
                    graph::run_limit(constants_, inputs.value()));
-  entry->inputs = std::move(types);
-  entry->values = std::move(values);
+  entry->inputs = std::move(outlook.inputs);
+  entry->values = std::move(outlook.values);
   const NoFork section;
   const std::lock_guard lock(mutex_);
   if (entries_.size() == kPlanLimit) {

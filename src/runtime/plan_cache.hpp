@@ -30,19 +30,24 @@ struct PlanEntry {
 };
 using PlanEntryPtr = std::shared_ptr<const PlanEntry>;
 
+/// What is known of a graph before it runs on inputs of some types.
+struct Outlook {
+  std::vector<ops::TensorType> inputs;
+  std::vector<Tensor> values;  ///< of inputs that may say shapes; empty where types alone were looked at
+  graph::PartlyInferred known;
+};
+
 class PlanCache {
  public:
   PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {}, bool is_part = false);
 
-  /// The plan that fits these inputs, made now if need be. Throws NotKnown where shapes follow from data, and for a part
-  /// that can be divided where plans have followed from too many values.
-  PlanEntryPtr plan_for(std::span<const Tensor *const> inputs);
+  /// The plan that fits these inputs, made now if need be. nullptr where shapes follow from data, and for a part whose
+  /// plans have followed from too many values: then the outlooks are what is known by types, and by values where these
+  /// were looked at.
+  PlanEntryPtr plan_for(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values);
 
   /// Makes the plan for inputs of these types, unless shapes follow from values of inputs.
   void plan_declared(const std::vector<ops::TensorType> &types);
-
-  /// Whether it is worth while to look at values: a part in a loop that counts meets new ones in every run.
-  bool looks_at_values() const { return !is_part_ || values_.load(std::memory_order_relaxed) <= kMostValues; }
 
   /// Bytes that a run on these inputs may hold at a time.
   std::size_t run_limit(std::span<const Tensor *const> inputs) const;
@@ -53,7 +58,11 @@ class PlanCache {
  private:
   static constexpr std::size_t kMostValues = 4;
 
-  PlanEntryPtr add(std::vector<ops::TensorType> types, std::vector<Tensor> values);
+  /// Whether it is worth while to look at values: a part in a loop that counts meets new ones in every run.
+  bool looks_at_values() const { return !is_part_ || values_.load(std::memory_order_relaxed) <= kMostValues; }
+  /// Finds out what is known, of inputs and values that the outlook has.
+  void look(Outlook &outlook) const;
+  PlanEntryPtr add(Outlook &outlook);
 
   const graph::Graph &graph_;
   Isa isa_;

@@ -112,11 +112,15 @@ Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part
 
 Runner::~Runner() = default;
 
-PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs) const {
+PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) const {
   const std::uint64_t key = key_of(inputs);
   PreparedRunPtr run = pool_.take(key, [&](const PreparedRun &idle) { return idle.entry->fits(inputs); });
   if (!run && is_part_) pool_.drop([](const PreparedRun &idle) { return idle.context->bytes() > kLargeContext; });
-  if (!run) run = std::make_unique<PreparedRun>(PreparedRun{key, plans_.plan_for(inputs), nullptr});
+  if (!run) {
+    PlanEntryPtr entry = plans_.plan_for(inputs, by_types, by_values);
+    if (!entry) return nullptr;
+    run = std::make_unique<PreparedRun>(PreparedRun{key, std::move(entry), nullptr});
+  }
   // A new plan may have taken the place of an old one.
   if (run->entry->last_use == 0) pool_.drop([](const PreparedRun &idle) { return idle.entry->dropped.load(); });
   run->entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
@@ -131,12 +135,9 @@ PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs) const {
 void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look,
                  std::span<const Tensor> places) const {
   if (const StagesPtr stages = find_stages(inputs)) return run_stages(*stages, inputs, outputs, look);
-  PreparedRunPtr run;
-  try {
-    run = prepared(inputs);
-  } catch (const NotKnown &) {
-    return run_stages(*make_stages(inputs), inputs, outputs, look);
-  }
+  Outlook by_types, by_values;
+  PreparedRunPtr run = prepared(inputs, by_types, by_values);
+  if (!run) return run_stages(*make_stages(by_types, by_values), inputs, outputs, look);
   run_plan(std::move(run), inputs, outputs, look, places);
 }
 
@@ -207,18 +208,17 @@ Runner::StagesPtr Runner::find_stages(std::span<const Tensor *const> inputs) con
   return nullptr;
 }
 
-Runner::StagesPtr Runner::make_stages(std::span<const Tensor *const> inputs) const {
+Runner::StagesPtr Runner::make_stages(Outlook &by_types, Outlook &by_values) const {
   Staged staged;
-  for (const Tensor *x : inputs) staged.types.push_back({x->dtype(), x->shape()});
-  Division division = divide(graph_, graph::infer_partly(graph_, staged.types));
-  if (plans_.looks_at_values()) {
-    std::vector<Tensor> values = saying_values(staged.types, inputs);
-    Division by_values = divide(graph_, graph::infer_partly(graph_, staged.types, values));
-    if (by_values.key != division.key) {
-      division = std::move(by_values);
-      staged.values = std::move(values);
+  Division division = divide(graph_, by_types.known);
+  if (!by_values.values.empty()) {
+    Division better = divide(graph_, by_values.known);
+    if (better.key != division.key) {
+      division = std::move(better);
+      staged.values = std::move(by_values.values);
     }
   }
+  staged.types = std::move(by_types.inputs);
   {
     const NoFork section;
     const std::lock_guard lock(mutex_);

@@ -58,13 +58,14 @@ class Runner {
   using StagesPtr = std::shared_ptr<const Stages>;
   struct Staged;
 
-  PreparedRunPtr prepared(std::span<const Tensor *const> inputs) const;
+  /// nullptr where there is no plan, as PlanCache::plan_for says.
+  PreparedRunPtr prepared(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) const;
   void run_plan(PreparedRunPtr prepared, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
                 const Look &look, std::span<const Tensor> places) const;
   void run_stages(const Stages &stages, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
                   const Look &look) const;
   StagesPtr find_stages(std::span<const Tensor *const> inputs) const;
-  StagesPtr make_stages(std::span<const Tensor *const> inputs) const;
+  StagesPtr make_stages(Outlook &by_types, Outlook &by_values) const;
 
   graph::Graph graph_;
   std::vector<graph::ValueId> watched_;

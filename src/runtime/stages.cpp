@@ -19,26 +19,13 @@ using graph::ValueId;
 
 std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 
-/// Those nodes of the graph, which reads what they read and others make as inputs. Values keep their ids.
-graph::Graph part_of(const graph::Graph &g, const std::vector<bool> &nodes, std::vector<ValueId> outputs) {
-  graph::Graph part;
-  part.name = g.name;
-  part.values = g.values;
-  part.outputs = std::move(outputs);
-  std::vector<bool> made(g.values.size(), false), taken(g.values.size(), false);
-  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
-    if (!nodes[n]) continue;
-    for (const ValueId v : g.nodes[n].outputs)
-      if (v != kNoValue) made[at(v)] = true;
-    part.nodes.push_back(g.nodes[n]);
-  }
-  for (const Node &node : part.nodes)
-    for (const ValueId v : node.inputs) {
-      if (v == kNoValue || made[at(v)] || taken[at(v)] || g.value(v).is_constant()) continue;
-      taken[at(v)] = true;
-      part.inputs.push_back(v);
-    }
-  return part;
+/// Whether a node stops whatever the shapes of its operands, since what it makes depends on data.
+bool stops_by_data(const Node &node, const std::vector<bool> &follows_from_shapes) {
+  if (!node.op->make) return !node.bodies.empty() && node.op != &ops::kIf;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (node.op->shapes_from.holds(i) && node.inputs[i] != kNoValue && !follows_from_shapes[at(node.inputs[i])])
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -67,47 +54,96 @@ Division divide(const graph::Graph &g, const graph::PartlyInferred &known) {
 }
 
 Runner::Stages::Stages(const graph::Graph &g, const Division &division, const std::vector<ValueId> &watched)
-    : graph_(g), is_watched_(g.values.size(), false), constants_(graph::constant_bytes(g)) {
+    : graph_(g),
+      is_watched_(g.values.size(), false),
+      is_held_(g.values.size(), false),
+      constants_(graph::constant_bytes(g)) {
   for (const ValueId v : watched) is_watched_[at(v)] = true;
   if (std::ranges::any_of(division.branches, [](const auto &branch) { return branch.has_value(); })) {
-    graph::inline_branches(graph_, division.branches);
+    graph::Graph chosen = g;
+    graph::inline_branches(chosen, division.branches);
     // Values that are watched must stay what they are.
-    if (watched.empty()) graph::run_passes(graph_, graph::Pipeline::execution);
-    whole_ = std::make_unique<Runner>(graph_, watched);
+    if (watched.empty()) graph::run_passes(chosen, graph::Pipeline::execution);
+    whole_ = std::make_unique<Runner>(std::move(chosen), watched);
     return;
   }
-  std::vector<bool> is_rest(g.nodes.size()), is_wanted(g.values.size(), false);
-  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
-    is_rest[n] = !division.is_first[n] && !division.is_stop[n];
-    if (division.is_stop[n]) stops_.push_back(n);
-    if (division.is_first[n]) continue;
-    for (const ValueId v : g.nodes[n].inputs)
-      if (v != kNoValue) is_wanted[at(v)] = true;
+  cut(division);
+  for (Stage &stage : stages_) {
+    if (!stage.nodes.empty()) add_part(stage);
+    for (const std::size_t n : stage.stops)
+      for (const auto &body : g.nodes[n].bodies) {
+        graph::Graph optimized = *body;
+        graph::run_passes(optimized, graph::Pipeline::execution);
+        bodies_[body.get()] = std::make_unique<Runner>(std::move(optimized), std::vector<ValueId>(), true);
+      }
   }
-  for (const ValueId v : g.outputs) is_wanted[at(v)] = true;
-  const auto wanted_of = [&](const std::vector<bool> &nodes) {
-    std::vector<ValueId> wanted;
-    for (std::size_t n = 0; n < g.nodes.size(); ++n)
-      for (const ValueId v : g.nodes[n].outputs)
-        if (nodes[n] && v != kNoValue && is_wanted[at(v)]) wanted.push_back(v);
-    return wanted;
-  };
-  const auto runner_of = [&](const std::vector<bool> &nodes) {
-    graph::Graph part = part_of(g, nodes, wanted_of(nodes));
-    std::vector<ValueId> seen;
-    for (const Node &node : part.nodes)
-      for (const ValueId v : node.outputs)
-        if (v != kNoValue && is_watched_[at(v)]) seen.push_back(v);
-    return part.nodes.empty() ? nullptr : std::make_unique<Runner>(std::move(part), seen, true);
-  };
-  first_ = runner_of(division.is_first);
-  rest_ = runner_of(is_rest);
-  for (const std::size_t n : stops_)
-    for (const auto &body : g.nodes[n].bodies) {
-      graph::Graph optimized = *body;
-      graph::run_passes(optimized, graph::Pipeline::execution);
-      bodies_[body.get()] = std::make_unique<Runner>(std::move(optimized), std::vector<ValueId>(), true);
+}
+
+/// A node is in the first stage in which all that it reads is there. What else stops a part, that part finds out.
+void Runner::Stages::cut(const Division &division) {
+  std::vector<std::size_t> known_in(graph_.values.size(), 0);  // by value: the first stage whose part may read it
+  std::vector<std::size_t> made_in(graph_.values.size(), 0);   // the stage whose part makes it, from 1
+  std::vector<bool> follows_from_shapes(graph_.values.size());
+  for (std::size_t v = 0; v < graph_.values.size(); ++v) follows_from_shapes[v] = graph_.values[v].is_constant();
+  for (const ValueId v : graph_.outputs) is_held_[at(v)] = true;
+  for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const Node &node = graph_.nodes[n];
+    std::size_t s = 0;
+    bool is_known = node.bodies.empty();
+    for (const ValueId v : node.inputs) {
+      if (v == kNoValue) continue;
+      s = std::max(s, known_in[at(v)]);
+      is_known = is_known && (node.op->reads_shapes || follows_from_shapes[at(v)]);
     }
+    if (s == stages_.size()) stages_.emplace_back();
+    const bool stops = division.is_stop[n] || (!division.is_first[n] && stops_by_data(node, follows_from_shapes));
+    const std::size_t part = stops ? 0 : s + 1;
+    (stops ? stages_[s].stops : stages_[s].nodes).push_back(n);
+    for (const ValueId v : node.inputs)
+      if (v != kNoValue && made_in[at(v)] != part) is_held_[at(v)] = true;
+    for (const ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      known_in[at(v)] = s + stops;
+      made_in[at(v)] = part;
+      follows_from_shapes[at(v)] = is_known;
+    }
+  }
+}
+
+/// The nodes of the stage, as a graph which reads what others make as inputs.
+void Runner::Stages::add_part(Stage &stage) const {
+  Part part;
+  graph::Graph g;
+  g.name = graph_.name;
+  std::map<ValueId, ValueId> here;
+  const auto moved = [&](ValueId v) {
+    if (v == kNoValue) return v;
+    const auto [found, is_new] = here.try_emplace(v, static_cast<ValueId>(part.ids.size()));
+    if (is_new) {
+      g.add_value(graph_.value(v));
+      part.ids.push_back(v);
+    }
+    return found->second;
+  };
+  std::vector<ValueId> watched;
+  for (const std::size_t n : stage.nodes) {
+    Node node = graph_.nodes[n];
+    for (ValueId &v : node.inputs) {
+      const std::size_t known = part.ids.size();
+      v = moved(v);
+      if (part.ids.size() > known && !g.value(v).is_constant()) g.inputs.push_back(v);
+    }
+    for (ValueId &v : node.outputs) {
+      v = moved(v);
+      if (v == kNoValue) continue;
+      const ValueId whole = part.ids[at(v)];
+      if (is_held_[at(whole)]) g.outputs.push_back(v);
+      if (is_watched_[at(whole)]) watched.push_back(v);
+    }
+    g.nodes.push_back(std::move(node));
+  }
+  part.runner = std::make_unique<Runner>(std::move(g), std::move(watched), true);
+  stage.part = std::move(part);
 }
 
 void Runner::Stages::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look) const {
@@ -115,16 +151,18 @@ void Runner::Stages::run(std::span<const Tensor *const> inputs, std::span<Tensor
   Values values(graph_.values.size());
   std::size_t input_bytes = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    values[at(graph_.inputs[i])] = *inputs[i];
+    const ValueId v = graph_.inputs[i];
+    values[at(v)] = *inputs[i];
     input_bytes += inputs[i]->nbytes();
-    if (look.watch && is_watched_[at(graph_.inputs[i])] && inputs[i]->dtype() == QTN_FLOAT32)
-      (*look.watch)(graph_.inputs[i], inputs[i]->to_contiguous());
+    if (look.watch && is_watched_[at(v)] && inputs[i]->dtype() == QTN_FLOAT32)
+      (*look.watch)(v, inputs[i]->to_contiguous());
   }
   const std::size_t limit = graph::run_limit(constants_, input_bytes);
   const graph::RunBound bound(limit);
-  if (first_) run_part(*first_, values, look);
-  for (const std::size_t n : stops_) run_stop(graph_.nodes[n], values, limit, look);
-  if (rest_) run_part(*rest_, values, look);
+  for (const Stage &stage : stages_) {
+    if (stage.part) run_part(*stage.part, values, look);
+    for (const std::size_t n : stage.stops) run_stop(graph_.nodes[n], values, limit, look);
+  }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ValueId v = graph_.outputs[i];
     const Tensor y = read(v, values);
@@ -134,12 +172,19 @@ void Runner::Stages::run(std::span<const Tensor *const> inputs, std::span<Tensor
   }
 }
 
-void Runner::Stages::run_part(const Runner &part, Values &values, const Look &look) const {
+void Runner::Stages::run_part(const Part &part, Values &values, const Look &look) const {
+  const graph::Graph &g = part.runner->graph();
   std::vector<const Tensor *> inputs;
-  for (const ValueId v : part.graph().inputs) inputs.push_back(&values[at(v)]);
-  std::vector<Tensor> outputs(part.graph().outputs.size());
-  part.run(inputs, outputs, look);
-  for (std::size_t i = 0; i < outputs.size(); ++i) values[at(part.graph().outputs[i])] = std::move(outputs[i]);
+  for (const ValueId v : g.inputs) inputs.push_back(&values[at(part.ids[at(v)])]);
+  std::vector<Tensor> outputs(g.outputs.size());
+  Watch shown;
+  Look here = look;
+  if (look.watch) {
+    shown = [&](ValueId v, const Tensor &t) { (*look.watch)(part.ids[at(v)], t); };
+    here.watch = &shown;
+  }
+  part.runner->run(inputs, outputs, here);
+  for (std::size_t i = 0; i < outputs.size(); ++i) values[at(part.ids[at(g.outputs[i])])] = std::move(outputs[i]);
 }
 
 /// What a node sees of a value: on its grid where it has one. Values are held as floats, which lie on it already, except
@@ -173,8 +218,9 @@ void Runner::Stages::run_stop(const Node &node, Values &values, std::size_t limi
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
       if (v == kNoValue) continue;
-      values[at(v)] = made[o].quantized() ? dequantize(made[o]) : made[o].to_contiguous();
-      if (look.watch && is_watched_[at(v)] && values[at(v)].dtype() == QTN_FLOAT32) (*look.watch)(v, values[at(v)]);
+      Tensor &t = values[at(v)];
+      t = made[o].quantized() ? dequantize(made[o]) : made[o].to_contiguous();
+      if (look.watch && is_watched_[at(v)] && t.dtype() == QTN_FLOAT32) (*look.watch)(v, t);
     }
   } catch (const Error &e) {
     fail(e.status(), "node \"", node.name, "\": ", e.what());
@@ -193,8 +239,9 @@ void Runner::Stages::run_stop(const Node &node, Values &values, std::size_t limi
 
 std::size_t Runner::Stages::weights_bytes() const {
   std::size_t bytes = 0;
-  for (const auto *part : {&whole_, &first_, &rest_})
-    if (*part) bytes += (*part)->weights_bytes();
+  if (whole_) bytes += whole_->weights_bytes();
+  for (const Stage &stage : stages_)
+    if (stage.part) bytes += stage.part->runner->weights_bytes();
   for (const auto &[body, runner] : bodies_) bytes += runner->weights_bytes();
   return bytes;
 }

@@ -175,6 +175,13 @@ def shapes(n):
     return chained(n // 3, lambda i, a, b: [node("Relu", [a], [b + "r"]), node("Shape", [b + "r"], [b + "s"]), node("Reshape", [b + "r", b + "s"], [b])])
 
 
+def stops(n):
+    """Nodes whose results have shapes that depend on data, one behind the other."""
+    to_float = field(5, field(1, "to") + field(3, FLOAT) + field(20, 2))
+    return chained(n // 4, lambda i, a, b: [node("NonZero", [a], [b + "n"]), node("Cast", [b + "n"], [b + "f"], attributes=to_float),
+                                            node("ReduceSum", [b + "f"], [b + "s"]), node("Add", [a, b + "s"], [b])])
+
+
 def wide(n):
     """One node that reads all."""
     return model([node("Relu", ["x"], [f"y{i}"]) for i in range(n)] + [node("Max", [f"y{i}" for i in range(n)], ["y"])], X, [("y", [1, 4])])
@@ -230,7 +237,7 @@ def long_names(n):
 
 
 SHAPES = (chain, identities, diamonds, star, unread, one_constant, constants, unread_constants, layers, one_weight, norms, grids, grids_of_one,
-          stored, grids_of_weights, folded, shapes, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
+          stored, grids_of_weights, folded, shapes, stops, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
 
 # Those with weights, which what is tried to recover accuracy looks at.
 RECOVERED = (constants, layers, one_weight, norms)

@@ -51,6 +51,41 @@ g (float[N, 3] x, int64 trips) => (float[3] total, float[M, 3] sums) <float[3] z
     after = Add (before, added)
     sum = Identity (after) }>
 }""", [[floats(3, 3), np.int64(3)], [floats(2, 3), np.int64(1)]]),
+    # Each part has outputs of the graph, and values that are read by parts behind the next ones, in branches and bodies, too.
+    "stops_behind_stops": ("""
+g (float[N] x) => (float[A] first, float[B] second, float[C] third, int64[2] count, float[1] last, float[2, 2] fixed, float[2, 2] twice)
+  <float[2, 2] square = {1, 2, 3, 4}, float zero = {0}, float three = {3}, float[1] start = {5}> {
+  fixed = MatMul (square, square)
+  twice = Add (fixed, square)
+  doubled = Add (x, x)
+  is_positive = Greater (doubled, zero)
+  a = Compress <axis = 0> (doubled, is_positive)
+  places = NonZero (doubled)
+  count = Shape (places)
+  first = Neg (a)
+  is_small = Less (a, three)
+  b = Compress <axis = 0> (a, is_small)
+  second = Relu (b)
+  kinds = Unique (b)
+  sum = ReduceSum <keepdims = 0> (second)
+  moved = Sub (doubled, sum)
+  is_negative = Less (moved, zero)
+  c = Compress <axis = 0> (moved, is_negative)
+  is_large = Greater (sum, three)
+  third = If (is_large) <
+    then_branch = then () => (float[D] d) { d = Concat <axis = 0> (c, a) },
+    else_branch = other () => (float[E] e) { e = Add (c, sum) }>
+  length = Shape (third)
+  none = Constant <value_ints = [0]> ()
+  trips = Squeeze (length, none)
+  begins = Greater (three, zero)
+  end = Loop (trips, begins, start) <body = body (int64 i, bool go, float[1] before) => (bool go_on, float[1] after) {
+    go_on = Identity (go)
+    f = Cast <to = 1> (i)
+    added = Add (f, sum)
+    after = Add (before, added) }>
+  last = Neg (end)
+}""", [[floats(7)], [floats(12)], [floats(7) + 1], [floats(7)], [floats(2)]]),
     "if_by_value": ("""
 g (float[N] x) => (float[M] y) {
   axes = Constant <value_ints = [0]> ()

@@ -149,9 +149,9 @@ class FreeTables {
 
 }  // namespace
 
-Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
+Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, graph::Inferred known, Isa isa,
            Weights &weights, std::span<const ValueId> watched) {
-  Lowering l(g, inputs, values, isa, weights);
+  Lowering l(g, inputs, std::move(known), isa, weights);
   std::vector<bool> seen(g.values.size(), false);
   for (const ValueId v : watched) seen[static_cast<std::size_t>(v)] = l.type_of(v).dtype == QTN_FLOAT32;
   const auto observe = [&](const std::vector<ValueId> &values_here) {

@@ -44,7 +44,8 @@ bool comes_as_integers(const graph::Graph &g, std::size_t i, const ops::TensorTy
   return graph::is_8bit_activation(q) && input.dtype == q->dtype();
 }
 
-/// What values are, whatever they come as.
+}  // namespace
+
 std::vector<ops::TensorType> real_types(const graph::Graph &g, std::span<const ops::TensorType> inputs) {
   std::vector<ops::TensorType> types(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < types.size(); ++i)
@@ -52,14 +53,12 @@ std::vector<ops::TensorType> real_types(const graph::Graph &g, std::span<const o
   return types;
 }
 
-}  // namespace
-
-Lowering::Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+Lowering::Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, graph::Inferred known,
                    Isa instructions, Weights &weights)
     : g(graph),
       isa(instructions),
       weights_(weights),
-      known_(graph::infer(g, real_types(g, inputs), values)),
+      known_(std::move(known)),
       real_(g.values.size(), kNoSlot),
       integer_(g.values.size(), kNoSlot),
       contiguous_real_(g.values.size(), kNoSlot),

@@ -21,8 +21,8 @@ PackCache part_of(const PackCache &all, std::size_t part, std::size_t parts);
 
 class Lowering {
  public:
-  Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
-           Isa instructions, Weights &weights);
+  Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, graph::Inferred known, Isa instructions,
+           Weights &weights);
 
   const graph::Graph &g;
   const Isa isa;
