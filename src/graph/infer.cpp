@@ -3,7 +3,8 @@
 #include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
-#include "graph/graph.hpp"
+#include "graph/control.hpp"
+#include "graph/infer_branches.hpp"
 
 namespace qtn::graph {
 
@@ -24,7 +25,8 @@ namespace {
 /// What is known of the values of a graph, node by node: types, and data where it follows from shapes and constants.
 class Knowledge {
  public:
-  explicit Knowledge(const Graph &g) : g_(g), known_(g.values.size()), is_known_(g.values.size(), false) {
+  Knowledge(const Graph &g, FoldBudget &budget)
+      : g_(g), known_(g.values.size()), is_known_(g.values.size(), false), budget_(budget) {
     for (std::size_t v = 0; v < g.values.size(); ++v) {
       const Value &value = g.values[v];
       if (value.is_constant())
@@ -64,6 +66,9 @@ class Knowledge {
         learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape), types[o].dtype);
   }
 
+  /// What the branch of an If makes; false where it is not known which, or of what.
+  bool learn_branch(const Node &node);
+
   void report(PartlyInferred &result) const {
     result.types.resize(known_.size());
     result.constants.resize(known_.size());
@@ -82,24 +87,18 @@ class Knowledge {
   const Graph &g_;
   std::vector<Tensor> known_;
   std::vector<bool> is_known_;
-  /// What follows from shapes alone is small, except for maps of the pixels of large inputs.
-  FoldBudget budget_{std::size_t{12} << 20};
+  FoldBudget &budget_;
   std::vector<const Tensor *> operands_;
 };
 
-}  // namespace
+enum class Branches { stop, taken };
 
-bool may_say_shapes(const ops::TensorType &input) {
-  const std::int64_t most = is_floating(input.dtype) ? static_cast<std::int64_t>(kMaxRank) : 64;
-  return input.shape.size() <= 1 && element_count(input.shape) <= most;
-}
-
-PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
-                            Misfit misfit) {
+PartlyInferred walk(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+                    Misfit misfit, Branches branches, FoldBudget &budget) {
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i].shape);
-  Knowledge knowledge(g);
+  Knowledge knowledge(g, budget);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     knowledge.learn(
         g.inputs[i],
@@ -109,7 +108,10 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
     try {
-      knowledge.learn_results(node);
+      if (branches == Branches::taken && knowledge.learn_branch(node))
+        result.stops.push_back(n);
+      else
+        knowledge.learn_results(node);
     } catch (const NotKnown &e) {
       if (result.stops.empty()) result.why = cat("node \"", node.name, "\": ", e.what());
       result.stops.push_back(n);
@@ -121,6 +123,51 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
   }
   knowledge.report(result);
   return result;
+}
+
+bool Knowledge::learn_branch(const Node &node) {
+  if (node.op != &ops::kIf) return false;
+  for (const ValueId v : node.inputs)
+    if (!is_known_[at(v)]) return false;
+  const Tensor &condition = known_[at(node.inputs[0])];
+  if (!condition.has_data()) return false;
+  const Graph &branch = *node.bodies.at(branch_of(condition));
+  std::vector<ops::TensorType> types;
+  std::vector<Tensor> values;
+  for (const ValueId v : std::span(node.inputs).subspan(1)) {
+    values.push_back(known_[at(v)]);
+    types.push_back({values.back().dtype(), values.back().shape()});
+  }
+  const PartlyInferred made = walk(branch, types, values, Misfit::throws, Branches::taken, budget_);
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    const ValueId y = branch.outputs[o];
+    if (node.outputs[o] == kNoValue || !made.types[at(y)]) continue;
+    const auto &[dtype, shape] = *made.types[at(y)];
+    learn(node.outputs[o], made.constants[at(y)].has_data() ? made.constants[at(y)] : Tensor::meta(dtype, shape),
+          dtype);
+  }
+  return true;
+}
+
+/// What follows from shapes alone is small, except for maps of the pixels of large inputs.
+constexpr std::size_t kConstants = std::size_t{12} << 20;
+
+}  // namespace
+
+bool may_say_shapes(const ops::TensorType &input) {
+  const std::int64_t most = is_floating(input.dtype) ? static_cast<std::int64_t>(kMaxRank) : 64;
+  return input.shape.size() <= 1 && element_count(input.shape) <= most;
+}
+
+PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+                            Misfit misfit) {
+  FoldBudget budget(kConstants);
+  return walk(g, inputs, values, misfit, Branches::stop, budget);
+}
+
+PartlyInferred infer_branches(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
+  FoldBudget budget(kConstants);
+  return walk(g, inputs, values, Misfit::throws, Branches::taken, budget);
 }
 
 Inferred complete(PartlyInferred part) {

@@ -8,6 +8,7 @@
 #include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
+#include "graph/infer_branches.hpp"
 #include "graph/passes/passes.hpp"
 
 namespace qtn::runtime {
@@ -81,7 +82,7 @@ std::size_t PlanCache::run_limit(std::span<const Tensor *const> inputs) const {
 }
 
 void PlanCache::look(Outlook &outlook) const {
-  outlook.known = graph::infer_partly(graph_, real_types(graph_, outlook.inputs), outlook.values);
+  outlook.known = graph::infer_branches(graph_, real_types(graph_, outlook.inputs), outlook.values);
 }
 
 PlanEntryPtr PlanCache::add(Outlook &outlook) {

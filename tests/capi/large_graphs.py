@@ -182,6 +182,17 @@ def stops(n):
                                             node("ReduceSum", [b + "f"], [b + "s"]), node("Add", [a, b + "s"], [b])])
 
 
+def branches(n):
+    """Conditions that follow from shapes, one behind the other."""
+    def branch(name, op, a, b):
+        graph = node(op, [a], [b + name]) + field(2, name) + field(12, field(1, b + name))
+        return field(5, field(1, name) + field(6, graph) + field(20, 5))
+    four = tensor("four", [], 7, b"\4" + bytes(7))
+    return chained(n // 4, lambda i, a, b: ([four] if i == 0 else []) + [
+        node("Size", [a], [b + "n"]), node("Equal", [b + "n", "four"], [b + "c"]),
+        node("If", [b + "c"], [b], attributes=branch("then_branch", "Relu", a, b) + branch("else_branch", "Neg", a, b))])
+
+
 def wide(n):
     """One node that reads all."""
     return model([node("Relu", ["x"], [f"y{i}"]) for i in range(n)] + [node("Max", [f"y{i}" for i in range(n)], ["y"])], X, [("y", [1, 4])])
@@ -237,7 +248,7 @@ def long_names(n):
 
 
 SHAPES = (chain, identities, diamonds, star, unread, one_constant, constants, unread_constants, layers, one_weight, norms, grids, grids_of_one,
-          stored, grids_of_weights, folded, shapes, stops, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
+          stored, grids_of_weights, folded, shapes, stops, branches, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
 
 # Those with weights, which what is tried to recover accuracy looks at.
 RECOVERED = (constants, layers, one_weight, norms)

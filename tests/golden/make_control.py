@@ -86,6 +86,32 @@ g (float[N] x) => (float[A] first, float[B] second, float[C] third, int64[2] cou
     after = Add (before, added) }>
   last = Neg (end)
 }""", [[floats(7)], [floats(12)], [floats(7) + 1], [floats(7)], [floats(2)]]),
+    # The shape that one branch makes says which one is the next, which has branches of its own or stops at data.
+    "branches_behind_branches": ("""
+g (float[N] x) => (float[M] y, float[L] last) <int64 six = {6}, int64 twenty = {20}, int64 thirty = {30}, float zero = {0}> {
+  count = Size (x)
+  is_large = Greater (count, six)
+  a = If (is_large) <
+    then_branch = twice () => (float[A] c) { c = Concat <axis = 0> (x, x) },
+    else_branch = once () => (float[B] d) { d = Neg (x) }>
+  made = Size (a)
+  is_larger = Greater (made, twenty)
+  b = If (is_larger) <
+    then_branch = then () => (float[C] e) {
+      is_largest = Greater (made, thirty)
+      e = If (is_largest) <
+        then_branch = most () => (float[D] f) { f = Concat <axis = 0> (a, x) },
+        else_branch = more () => (float[E] h) { h = Abs (a) }> },
+    else_branch = other () => (float[F] i) {
+      is_positive = Greater (a, zero)
+      i = Compress <axis = 0> (a, is_positive) }>
+  y = Relu (b)
+  left = Size (b)
+  is_left = Greater (left, six)
+  last = If (is_left) <
+    then_branch = many () => (float[G] j) { j = Neg (b) },
+    else_branch = few () => (float[H] k) { k = Add (b, b) }>
+}""", [[floats(4)], [floats(9)], [floats(12)], [floats(17)], [floats(9) + 3], [floats(12)]]),
     "if_by_value": ("""
 g (float[N] x) => (float[M] y) {
   axes = Constant <value_ints = [0]> ()
