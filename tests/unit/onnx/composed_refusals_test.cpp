@@ -293,7 +293,8 @@ void products_by_codes(void **) {
     const std::vector<std::string> attributes{int_attribute("N", n), int_attribute("K", 2),
                                               int_attribute("quant_type", type), int_attribute("block_size", block)};
     return ModelText{.nodes = {{"MatMulBnb4", {"x", codes, largest}, {"y"}, "m", "com.microsoft", attributes}},
-                     .initializers = {codes_tensor("b", {9}, std::vector<std::uint8_t>(9)), float_tensor("s", {2}, {1, 1})}};
+                     .initializers = {codes_tensor("b", {9}, std::vector<std::uint8_t>(9)),
+                                      float_tensor("s", {2}, {1, 1})}};
   };
   assert_string_equal(parse(model(9, 1, 16).bytes()).nodes.at(0).op->name, "MatMul");
   const std::string forms = ", not 0 or 1 and a power of 2 from 16 on", node = "node \"m\" (MatMulBnb4): ";
