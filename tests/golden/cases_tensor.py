@@ -146,6 +146,8 @@ def groups(case):
         op = "NonZero"
         case(op, "bool", truths([True, False], [True, True]), tolerance=EXACT)
         case(op, "floats", f32([0, -0.0, np.nan], [1e-30, np.inf, 0]), tolerance=EXACT)
+        case(op, "four_axes", (np.arange(36).reshape(3, 2, 3, 2) * 7 % 5 // 3).astype(np.float32), tolerance=EXACT)
+        case(op, "last_axis_of_one", np.array([[0], [2], [0], [-1]], np.int32), tolerance=EXACT)
         case(op, "three_axes", (np.arange(12).reshape(2, 3, 2) % 3).astype(np.int64), tolerance=EXACT)
         case(op, "none", np.zeros((2, 3), np.int32), tolerance=EXACT)
         case(op, "uint8", np.array([3, 0, 255], np.uint8), tolerance=EXACT)

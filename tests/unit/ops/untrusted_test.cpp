@@ -64,6 +64,13 @@ void indices_outside(void **) {
          {&heads, &turns, &turns, &ids});
 }
 
+/// A byte of a truth counts once, whatever it is.
+void truths_of_any_bytes(void **) {
+  const Tensor x(QTN_BOOL, {2, 3});
+  std::copy_n("\0\2\xff\0\0\1", 6, x.as<char>());
+  expect_equal(run("NonZero", attrs(), {&x})[0], shaped({0, 0, 1, 1, 2, 2}, {2, 3}), 0, "places");
+}
+
 void lengths_outside(void **) {
   const Tensor x = ones({2, 1, 1}), w = ones({1, 1, 1}), w3 = ones({1, 3, 1}), w4 = ones({1, 4, 1});
   const auto lengths = [](std::int32_t n) { return Tensor::from<std::int32_t>(QTN_INT32, {1}, std::span(&n, 1)); };
@@ -240,6 +247,7 @@ int main() {
       cmocka_unit_test(attention_must_fit), cmocka_unit_test(moved_integers),
       cmocka_unit_test(moved_floats),       cmocka_unit_test(attention_of_nothing),
       cmocka_unit_test(blocks_without_end), cmocka_unit_test(rows_of_nothing),
+      cmocka_unit_test(truths_of_any_bytes),
   };
   return cmocka_run_group_tests_name("ops/untrusted", tests, nullptr, nullptr);
 }
