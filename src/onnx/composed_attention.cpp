@@ -50,16 +50,14 @@ bool flex_attention(Composing &c) {
   const double scale = attrs.get_float("scale", features ? 1 / std::sqrt(static_cast<double>(*features)) : 1);
   if (!(scale >= 0)) c.refuse("scale is ", scale);
   const std::string root = c.number_like(std::sqrt(static_cast<float>(scale)), c.in(0));
-  q = c.one("Mul", {q, root});
-  k = c.one("Transpose", {c.one("Mul", {k, root})}, with("perm", std::vector<std::int64_t>{0, 1, 3, 2}));
-  std::string scores = c.one("MatMul", {q, k});
+  std::string scores = c.formula("Mul a c;Mul b c;Transpose B perm=[0,1,3,2];MatMul A C", {q, k, root});
   const std::int64_t type = c.type(c.in(0)),
                      precision = attrs.get_int("softmax_precision", type == QTN_FLOAT64 ? QTN_FLOAT64 : QTN_FLOAT32);
   const bool casts = type != 0 && type != precision;
   const auto cast = [&](const std::string &x) { return casts ? c.one("Cast", {x}, with("to", precision)) : x; };
   scores = cast(scores);
   if (const auto change = c.graph("score_mod")) scores = scored(c, change, scores);
-  std::string shares = c.one("Softmax", {scores}, with("axis", kLast));
+  std::string shares = c.formula("Softmax a axis=-1", {scores});
   if (const auto change = c.graph("prob_mod")) shares = scored(c, change, shares);
   const std::string y = c.one("MatMul", {shares, cast(v)}, {}, casts ? "" : c.out(0));
   if (casts) c.one("CastLike", {y, c.in(2)}, {}, c.out(0));
@@ -83,7 +81,7 @@ void attend(Composing &c, const std::string &all, const Attrs &attrs, const std:
   inputs.insert(inputs.end(), {"", mask, added});
   if (!past.empty()) {
     const Names both = c.add("Split", {past}, with("axis", std::int64_t{0}, "num_outputs", std::int64_t{2}), Names(2));
-    for (const std::string &one : both) inputs.push_back(c.one("Squeeze", {one, c.make_ints({0})}));
+    for (const std::string &one : both) inputs.push_back(c.formula("Squeeze a [0]", {one}));
   }
   Attrs own;
   for (const char *name : {"num_heads", "mask_filter_value", "scale", "unidirectional"})
@@ -93,9 +91,7 @@ void attend(Composing &c, const std::string &all, const Attrs &attrs, const std:
   if (!c.out(1).empty()) outputs.insert(outputs.end(), {"", ""});
   const Names made = c.add("MultiHeadAttention", std::move(inputs), own, outputs, ops::kMicrosoft);
   if (c.out(1).empty()) return;
-  Names caches;
-  for (const std::size_t i : {1, 2}) caches.push_back(c.one("Unsqueeze", {made[i], c.make_ints({0})}));
-  c.one("Concat", caches, with("axis", std::int64_t{0}), c.out(1));
+  c.formula("Unsqueeze a [0];Unsqueeze b [0];Concat A B axis=0", {made[1], made[2]}, c.out(1));
 }
 
 // Inputs x, weights, bias, mask_index, past, attention_bias.

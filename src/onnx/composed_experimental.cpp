@@ -12,19 +12,17 @@ std::string attribute(Composing &c, const char *name, double otherwise) {
 }
 
 bool affine(Composing &c) {
-  c.one("Add", {c.one("Mul", {c.in(0), attribute(c, "alpha", 1)}), attribute(c, "beta", 0)}, {}, c.out(0));
+  c.formula("Mul a b;Add A c", {c.in(0), attribute(c, "alpha", 1), attribute(c, "beta", 0)}, c.out(0));
   return true;
 }
 
 bool scaled_tanh(Composing &c) {
-  const std::string inner = c.one("Tanh", {c.one("Mul", {c.in(0), attribute(c, "beta", 1)})});
-  c.one("Mul", {inner, attribute(c, "alpha", 1)}, {}, c.out(0));
+  c.formula("Mul a b;Tanh A;Mul B c", {c.in(0), attribute(c, "beta", 1), attribute(c, "alpha", 1)}, c.out(0));
   return true;
 }
 
 bool parametric_softplus(Composing &c) {
-  const std::string inner = c.one("Softplus", {c.one("Mul", {c.in(0), attribute(c, "beta", 1)})});
-  c.one("Mul", {inner, attribute(c, "alpha", 1)}, {}, c.out(0));
+  c.formula("Mul a b;Softplus A;Mul B c", {c.in(0), attribute(c, "beta", 1), attribute(c, "alpha", 1)}, c.out(0));
   return true;
 }
 
@@ -32,11 +30,10 @@ bool parametric_softplus(Composing &c) {
 bool image_scaler(Composing &c) {
   const std::vector<double> bias = c.attrs().get_floats("bias");
   const std::vector<float> values(bias.begin(), bias.end());
-  const std::string scaled = c.one("Mul", {c.in(0), attribute(c, "scale", 1)});
   std::string shift =
       c.make(Tensor::from<float>(QTN_FLOAT32, {static_cast<std::int64_t>(values.size()), 1, 1}, values));
   if (c.type(c.in(0)) != QTN_FLOAT32) shift = c.one("CastLike", {shift, c.in(0)});
-  c.one("Add", {scaled, shift}, {}, c.out(0));
+  c.formula("Mul a b;Add A c", {c.in(0), attribute(c, "scale", 1), shift}, c.out(0));
   return true;
 }
 

@@ -108,23 +108,19 @@ bool fused_matmul(Composing &c) {
 /// Sums of rows of tables, normalized. The tables are those of words, places and segments, scale and shift.
 bool embed(Composing &c, const std::array<std::string, 5> &tables, std::string places) {
   const std::string ids = c.in(0), segments = c.in(1), mask = c.in(7);
-  if (places.empty()) {
-    const std::string length = c.one("Gather", {c.one("Shape", {ids}), c.make_int(1)});
-    places = c.one("Range", {c.make_int(0), length, c.make_int(1)});
-  }
-  const std::string words = c.one("Gather", {tables[0], ids}), positions = c.one("Gather", {tables[1], places});
-  const bool shows_sum = !c.out(2).empty(), has_segments = !segments.empty() && !tables[2].empty();
-  std::string sum = c.one("Add", {words, positions}, {}, shows_sum && !has_segments ? c.out(2) : "");
-  if (has_segments) sum = c.one("Add", {sum, c.one("Gather", {tables[2], segments})}, {}, shows_sum ? c.out(2) : "");
+  if (places.empty()) places = c.formula("Shape a;Gather A 1;Range 0 B 1", {ids});
+  const bool has_segments = !segments.empty() && !tables[2].empty();
+  std::string sum =
+      c.formula("Gather a b;Gather c d;Add A B", {tables[0], ids, tables[1], places}, has_segments ? "" : c.out(2));
+  if (has_segments) sum = c.formula("Gather b c;Add a A", {sum, tables[2], segments}, c.out(2));
   c.one("LayerNormalization", {sum, tables[3], tables[4]},
         with("axis", std::int64_t{-1}, "epsilon", c.attrs().get_float("epsilon", 1e-12)), c.out(0));
   if (c.out(1).empty()) return true;
-  const Attrs rows = with("keepdims", std::int64_t{0});
-  if (!mask.empty()) return c.one("ReduceSum", {mask, c.make_ints({1})}, rows, c.out(1)), true;
-  const std::string batch = c.one("Slice", {c.one("Shape", {ids}), c.make_ints({0}), c.make_ints({1})});
-  const std::int32_t zero = 0;
-  const Tensor none = Tensor::from<std::int32_t>(QTN_INT32, Shape{1}, std::span(&zero, 1));
-  return c.one("ConstantOfShape", {batch}, with("value", none), c.out(1)), true;
+  if (mask.empty())
+    c.formula("Shape a;Slice A [0] [1];ConstantOfShape B;Cast C to=6", {ids}, c.out(1));
+  else
+    c.formula("ReduceSum a [1] keepdims=0", {mask}, c.out(1));
+  return true;
 }
 
 bool embed_layer_normalization(Composing &c) {
@@ -215,17 +211,15 @@ bool matmul_of_codes(Composing &c) {
 bool array_feature_extractor(Composing &c) {
   const std::optional<Shape> shape = c.shape(c.in(0));
   if (!shape) c.refuse("the number of axes of its first input must be known");
-  const std::string columns = c.one("Reshape", {c.in(1), c.make_ints({-1})});
-  const std::string y =
-      c.one("Gather", {c.in(0), columns}, with("axis", std::int64_t{-1}), shape->size() != 1 ? c.out(0) : "");
-  if (shape->size() == 1) c.one("Reshape", {y, c.make_ints({1, -1})}, {}, c.out(0));
+  c.formula(
+      shape->size() == 1 ? "Reshape b [-1];Gather a A axis=-1;Reshape B [1,-1]" : "Reshape b [-1];Gather a A axis=-1",
+      {c.in(0), c.in(1)}, c.out(0));
   return true;
 }
 
 bool binarizer(Composing &c) {
-  const std::string above =
-      c.one("Greater", {c.in(0), c.number_like(static_cast<float>(c.attrs().get_float("threshold", 0)), c.in(0))});
-  c.one("CastLike", {above, c.in(0)}, {}, c.out(0));
+  const auto threshold = static_cast<float>(c.attrs().get_float("threshold", 0));
+  c.formula("Greater a b;CastLike A a", {c.in(0), c.number_like(threshold, c.in(0))}, c.out(0));
   return true;
 }
 

@@ -66,8 +66,7 @@ std::string as_float(Composing &c, const std::string &x) {
 
 // Inputs a, dt_bias, decay_scale, b.
 bool linear_attention_gate(Composing &c) {
-  const std::string rate = c.one("Softplus", {c.one("Add", {as_float(c, c.in(0)), c.in(1)})});
-  c.one("CastLike", {c.one("Mul", {rate, c.in(2)}), c.in(0)}, c.out(0));
+  c.formula("Add b c;Softplus A;Mul B d;CastLike C a", {c.in(0), as_float(c, c.in(0)), c.in(1), c.in(2)}, c.out(0));
   if (!c.out(1).empty()) c.one("Sigmoid", {c.in(3)}, c.out(1));
   return true;
 }
@@ -86,7 +85,7 @@ bool gated_rms_norm(Composing &c) {
 
 // Inputs x, y, gate.
 bool gated_add(Composing &c) {
-  c.one("Add", {c.in(0), c.one("Mul", {c.in(1), c.in(2)})}, c.out(0));
+  c.formula("Mul b c;Add a A", {c.in(0), c.in(1), c.in(2)}, c.out(0));
   return true;
 }
 
@@ -95,7 +94,7 @@ bool scaled_silu(Composing &c) {
   const std::string x = as_float(c, c.in(0)), given = c.in(1);
   const std::string scale =
       given.empty() ? c.make(Tensor::scalar(static_cast<float>(c.attrs().get_float("alpha", 1)))) : as_float(c, given);
-  c.one("Swish", {c.one("CastLike", {c.one("Mul", {x, scale}), c.in(0)})}, c.out(0));
+  c.formula("Mul b c;CastLike A a;Swish B", {c.in(0), x, scale}, c.out(0));
   return true;
 }
 
@@ -137,8 +136,7 @@ std::vector<std::int64_t> streams(Composing &c) {
 bool rotary_embedding_of_streams(Composing &c) {
   const Attrs attrs = c.attrs();
   const std::vector<std::int64_t> of_pairs = streams(c);
-  const std::string ids = c.one("Transpose", {c.one("Gather", {c.in(1), c.make_ints(of_pairs)})},
-                                with("perm", std::vector<std::int64_t>{1, 2, 0}));
+  const std::string ids = c.formula("Gather a b;Transpose A perm=[1,2,0]", {c.in(1), c.make_ints(of_pairs)});
   const std::string rows = c.one("Reshape", {ids, c.make_ints({-1, static_cast<std::int64_t>(of_pairs.size())})});
   const double scale = attrs.get_float("scale", 1);
   Names inputs{c.in(0)};

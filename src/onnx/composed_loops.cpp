@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that change sequences. Where the file counts iterations, these are its nodes; what each iteration puts at the end of
-// an empty sequence is an output of all iterations, side by side; other sequences are carried packed.
+// Loops that change sequences. Where the file counts iterations, these become nodes; what each iteration puts at the end
+// of an empty sequence is an output of all iterations, side by side; other sequences are carried packed.
 #include <algorithm>
 
 #include "onnx/packed_sequences.hpp"
@@ -13,6 +13,15 @@ NodeProto identity(std::string from, std::string to) {
   node.inputs = {std::move(from)};
   node.outputs = {std::move(to)};
   return node;
+}
+
+ValueInfo tensor_named(std::string name, std::int32_t type) {
+  ValueInfo info;
+  info.name = std::move(name);
+  info.is_tensor = true;
+  info.elem_type = type;
+  if (type != 0) info.shape.emplace();
+  return info;
 }
 
 namespace {
@@ -49,7 +58,7 @@ bool collects(GraphProto &body, std::size_t k, const std::string &items) {
   *insertion = identity(insertion->inputs[1], items);
   body.inputs.erase(body.inputs.begin() + static_cast<std::ptrdiff_t>(k));
   body.outputs.erase(body.outputs.begin() + static_cast<std::ptrdiff_t>(k - 1));
-  body.outputs.push_back({items, true, 0, std::nullopt});
+  body.outputs.push_back(tensor_named(items));
   return true;
 }
 

@@ -7,16 +7,6 @@
 namespace qtn::onnx {
 namespace {
 
-const std::vector<std::int64_t> kOne{1};
-
-/// The rank of a value, as a tensor of one number.
-std::string rank_of(Composing &c, const std::string &x) { return c.one("Shape", {c.one("Shape", {x})}); }
-
-/// As many ones as a tensor of one number says.
-std::string ones(Composing &c, const std::string &count) {
-  return c.one("ConstantOfShape", {count}, with("value", Tensor::from_ints(kOne)));
-}
-
 /// b with as many axes of one place behind its own as let it begin at that axis of a.
 std::string begun_at(Composing &c, const std::string &a, const std::string &b, std::int64_t axis) {
   constexpr auto kMost = static_cast<std::int64_t>(kMaxRank);
@@ -30,10 +20,9 @@ std::string begun_at(Composing &c, const std::string &a, const std::string &b, s
     for (std::int64_t i = 0; i < behind; ++i) axes.push_back(rank + i);
     return axes.empty() ? b : c.one("Unsqueeze", {b, c.make_ints(axes)});
   }
-  const std::string from_axis = axis < 0 ? c.make_ints({-axis}) : c.one("Sub", {rank_of(c, a), c.make_ints({axis})});
-  const std::string behind = ones(c, c.one("Sub", {from_axis, rank_of(c, b)}));
-  const std::string shape = joined(c, {c.one("Shape", {b}), behind});
-  return c.one("Reshape", {b, shape});
+  const std::string from_axis =
+      axis < 0 ? c.make_ints({-axis}) : c.formula("Shape a;Shape A;Sub B b", {a, c.make_ints({axis})});
+  return c.formula("Shape a;Shape A;Sub b B;Expand 1 C;Concat A D axis=0;Reshape a E", {b, from_axis});
 }
 
 /// Until opset 6 the second operand could begin at any axis of the first.
@@ -56,12 +45,9 @@ bool slopes_of_channels(Composing &c) {
 /// Until opset 5 one axis was repeated, and inputs said which and how often.
 bool tile_one_axis(Composing &c) {
   if (c.node().inputs.size() != 3) return false;
-  Names each;
-  for (const std::size_t i : {2, 1})
-    each.push_back(
-        c.one("Reshape", {c.one("Cast", {c.in(i)}, with("to", std::int64_t{QTN_INT64})), c.make_ints(kOne)}));
-  const std::string repeats = c.one("ScatterElements", {ones(c, rank_of(c, c.in(0))), each[0], each[1]});
-  c.one("Tile", {c.in(0), repeats}, {}, c.out(0));
+  c.formula(
+      "Shape a;Shape A;Expand 1 B;Cast c to=7;Reshape D [1];Cast b to=7;Reshape F [1];ScatterElements C E G;Tile a H",
+      {c.in(0), c.in(1), c.in(2)}, c.out(0));
   return true;
 }
 
@@ -71,10 +57,8 @@ bool normalize_places(Composing &c) {
   if (attrs.get_int("spatial", 1) != 0) return false;
   if (c.node().outputs.size() > 1) c.refuse("spatial 0 is not supported in training mode");
   const auto epsilon = static_cast<float>(attrs.get_float("epsilon", ops::kDefaultEpsilon));
-  const std::string variance = c.one("Add", {c.in(4), c.number_like(epsilon, c.in(4))});
-  const std::string factor = c.one("Div", {c.in(1), c.one("Sqrt", {variance})});
-  const std::string scaled = c.one("Mul", {c.one("Sub", {c.in(0), c.in(3)}), factor});
-  c.one("Add", {scaled, c.in(2)}, {}, c.out(0));
+  c.formula("Add e f;Sqrt A;Div b B;Sub a d;Mul D C;Add E c",
+            {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4), c.number_like(epsilon, c.in(4))}, c.out(0));
   return true;
 }
 
@@ -95,8 +79,8 @@ bool scan_samples(Composing &c) {
   Attrs inner = with("num_scan_inputs", attrs.get_int("num_scan_inputs", 1));
   if (attrs.has("directions")) inner.set("scan_input_directions", attrs.get_ints("directions"));
   GraphProto sample;
-  for (const std::string &name : inputs) sample.inputs.push_back({name, true, 0, std::nullopt});
-  for (const std::string &name : made) sample.outputs.push_back({name, true, 0, std::nullopt});
+  for (const std::string &name : inputs) sample.inputs.push_back(tensor_named(name));
+  for (const std::string &name : made) sample.outputs.push_back(tensor_named(name));
   sample.nodes.push_back(
       node_with_body("Scan", node.name.empty() ? "" : node.name + "/sample", inputs, made, body->graph, inner));
   Names outputs = node.outputs;

@@ -71,9 +71,8 @@ bool global_average_pool(Composing &c) {
 
 /// Inputs condition, x, y, each followed by its scale and zero point, and those of the result.
 bool where_of_integers(Composing &c) {
-  const auto real = [&](std::size_t i) { return c.one("DequantizeLinear", {c.in(i), c.in(i + 1), c.in(i + 2)}); };
-  const std::string x = real(1), y = real(4), z = c.one("Where", {c.in(0), x, y});
-  c.one("QuantizeLinear", {z, c.in(7), c.in(8)}, {}, c.out(0));
+  c.formula("DequantizeLinear b c d;DequantizeLinear e f g;Where a A B;QuantizeLinear C h i",
+            {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4), c.in(5), c.in(6), c.in(7), c.in(8)}, c.out(0));
   return true;
 }
 

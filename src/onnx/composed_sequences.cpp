@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences that nodes make and take apart, and optionals: no value is either of them at run time. Items are values where
-// the file says how many there are, or places of one tensor where they have one shape, or packed.
+// Sequences that nodes make and take apart, and optionals: no value is either of them at run time. Items are values
+// where the file says how many there are, or places of one tensor where they have one shape, or packed.
 #include <algorithm>
 #include <limits>
 

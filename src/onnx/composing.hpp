@@ -208,6 +208,9 @@ Renamed initializers_of(Composing &c, const GraphProto &graph);
 /// Visits the nodes of a graph, whose inputs and initializers are called here as `names` says. Returns its outputs.
 Names inlined(Composing &c, const std::shared_ptr<const GraphProto> &graph, Renamed names);
 
+/// A tensor as input or output of a graph; with a type, one number of it.
+ValueInfo tensor_named(std::string name, std::int32_t type = 0);
+
 /// The same value under another name.
 NodeProto identity(std::string from, std::string to);
 

@@ -50,16 +50,6 @@ std::string begin_of(Composing &c, const Sequence &s, const std::string &at) {
   return c.formula("Slice a [0] b [0];Gather A 0 axis=1;ReduceSum B", {s.table, at});
 }
 
-Sequence until(Composing &c, const Sequence &s, const std::string &at) {
-  constexpr std::string_view kFirst = "Slice a [0] b [0]";
-  return packed_as(c.formula(kFirst, {s.whole, begin_of(c, s, at)}), c.formula(kFirst, {s.table, at}));
-}
-
-Sequence from(Composing &c, const Sequence &s, const std::string &at) {
-  constexpr std::string_view kLast = "Slice a b [end] [0]";
-  return packed_as(c.formula(kLast, {s.whole, begin_of(c, s, at)}), c.formula(kLast, {s.table, at}));
-}
-
 /// An item that is there.
 std::string item_at(Composing &c, const Sequence &s, const std::string &at, const std::string &output) {
   return c.formula(
@@ -72,12 +62,13 @@ std::string item_at(Composing &c, const Sequence &s, const std::string &at, cons
 void join_along(Composing &c, const Sequence &s, std::int64_t axis) {
   GraphProto body;
   Composing inner(c, body.nodes);
-  body.inputs.push_back({c.new_name("number"), true, QTN_INT64, Shape{}});
-  body.inputs.push_back({c.new_name("goes_on"), true, QTN_BOOL, Shape{}});
-  body.inputs.push_back({c.new_name("joined"), true, 0, std::nullopt});
-  const std::string item = item_at(inner, s, inner.formula("Add a [1]", {body.inputs[0].name}), "");
-  body.outputs.push_back({inner.formula("Identity a", {body.inputs[1].name}), true, QTN_BOOL, Shape{}});
-  body.outputs.push_back({inner.one("Concat", {body.inputs[2].name, item}, with("axis", axis)), true, 0, std::nullopt});
+  const std::string number = c.new_name("number"), goes_on = c.new_name("goes_on"), before = c.new_name("joined");
+  body.inputs.push_back(tensor_named(number, QTN_INT64));
+  body.inputs.push_back(tensor_named(goes_on, QTN_BOOL));
+  body.inputs.push_back(tensor_named(before));
+  const std::string item = item_at(inner, s, inner.formula("Add a [1]", {number}), "");
+  body.outputs.push_back(tensor_named(inner.formula("Identity a", {goes_on}), QTN_BOOL));
+  body.outputs.push_back(tensor_named(inner.one("Concat", {before, item}, with("axis", axis))));
   const std::string others = c.formula("Shape a;Gather A 0;Sub B 1", {s.table});
   const std::string first = packed_item(c, s, c.make_ints({0}), "");
   c.visit(node_with_body("Loop", c.node().name, {others, "", first}, {c.out(0)},
@@ -94,8 +85,9 @@ Sequence packed_as(std::string whole, std::string table) {
 }
 
 void pack_in(std::vector<ValueInfo> &infos, std::size_t at, const Sequence &s) {
-  infos[at] = {s.table, true, QTN_INT64, Shape{-1, kColumns}};
-  infos.insert(infos.begin() + static_cast<std::ptrdiff_t>(at), {s.whole, true, 0, Shape{-1}});
+  infos[at] = tensor_named(s.table, QTN_INT64);
+  infos[at].shape = Shape{-1, kColumns};
+  infos.insert(infos.begin() + static_cast<std::ptrdiff_t>(at), tensor_named(s.whole));
 }
 
 std::string run_time_position(Composing &c, const std::string &position) {
@@ -117,14 +109,19 @@ std::string packed_item(Composing &c, const Sequence &s, const std::string &posi
 }
 
 Sequence packed_with(Composing &c, const Sequence &s, const std::string &item, std::optional<std::int64_t> position) {
-  if (!position) return joined(c, {s, of_item(c, item)});
+  const Sequence added = of_item(c, item);
+  if (!position) return joined(c, {s, added});
+  constexpr std::string_view kInsertion = "Slice a [0] b [0];Slice a b [end] [0];Concat A c B axis=0";
   const std::string at = checked(c, s, c.make_ints({*position}), *position >= 0);  // or behind the last one
-  return joined(c, {until(c, s, at), of_item(c, item), from(c, s, at)});
+  return packed_as(c.formula(kInsertion, {s.whole, begin_of(c, s, at), added.whole}),
+                   c.formula(kInsertion, {s.table, at, added.table}));
 }
 
 Sequence packed_without(Composing &c, const Sequence &s, const std::string &position) {
-  const std::string at = checked(c, s, position);
-  return joined(c, {until(c, s, at), from(c, s, c.formula("Add a [1]", {at}))});
+  constexpr std::string_view kDeletion = "Slice a [0] b [0];Slice a c [end] [0];Concat A B axis=0";
+  const std::string at = checked(c, s, position), next = c.formula("Add a [1]", {at});
+  return packed_as(c.formula(kDeletion, {s.whole, begin_of(c, s, at), begin_of(c, s, next)}),
+                   c.formula(kDeletion, {s.table, at, next}));
 }
 
 void join_packed(Composing &c, const Sequence &s, std::int64_t axis, bool adds_axis) {

@@ -24,7 +24,8 @@ std::string run_time_position(Composing &c, const std::string &position);
 /// The same in this form; nothing where the number or the lengths of parts depend on the run.
 std::optional<Sequence> packed(Composing &c, const Sequence &s);
 
-/// Of packed sequences; positions are tensors of one number and may count from the end.
+// The following take packed sequences; positions are tensors of one number and may count from the end.
+
 std::string packed_item(Composing &c, const Sequence &s, const std::string &position, const std::string &output);
 Sequence packed_with(Composing &c, const Sequence &s, const std::string &item, std::optional<std::int64_t> position);
 Sequence packed_without(Composing &c, const Sequence &s, const std::string &position);

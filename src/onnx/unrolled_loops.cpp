@@ -24,14 +24,12 @@ bool is_true(const Composing &c, const std::string &name) {
   return t && t->dtype() == QTN_BOOL && t->count() == 1 && t->to_contiguous().as<bool>()[0];
 }
 
-/// Whether every iteration lets the next one begin.
-bool goes_on(const Composing &c, Scope &scope, const GraphProto &body) {
+/// Whether every iteration lets the next one begin. `yes`: a constant.
+bool goes_on(Composing &c, const std::string &yes, const GraphProto &body) {
   if (!c.in(1).empty() && !is_true(c, c.in(1))) return false;
   Scope inner;
-  inner.outer = &scope;
-  const bool yes = true;
-  inner.givens[body.inputs[1].name].attribute = {
-      "value", "", {}, nullptr, Tensor::from<bool>(QTN_BOOL, Shape{}, std::span(&yes, 1))};
+  inner.outer = &c.scope();
+  inner.givens.insert({body.inputs[1].name, c.scope().givens.at(yes)});
   for (const NodeProto &node : body.nodes) note_given(node, inner, c.opset());
   return is_true(Composing(c, inner), body.outputs[0].name);
 }
@@ -46,10 +44,7 @@ std::optional<std::int64_t> iterations(Composing &c, const GraphProto &body) {
     return std::nullopt;
   const std::optional<std::int64_t> count = c.number(c.in(0));
   const std::size_t left = (kMostUnrolled - c.made().unrolled) / (nodes_of(body) + 1);
-  if (!count || *count < 0 || *count > std::min(kMostIterations, static_cast<std::int64_t>(left)) ||
-      !goes_on(c, c.scope(), body))
-    return std::nullopt;
-  c.made().unrolled += static_cast<std::size_t>(*count) * (nodes_of(body) + 1);
+  if (!count || *count < 0 || *count > std::min(kMostIterations, static_cast<std::int64_t>(left))) return std::nullopt;
   return count;
 }
 
@@ -59,10 +54,13 @@ bool unroll(Composing &c) {
   const std::shared_ptr<const GraphProto> body = c.graph("body");
   const std::optional<std::int64_t> count = body ? iterations(c, *body) : std::nullopt;
   if (!count) return false;
+  const std::string yes = c.make_bool(true, "");
+  if (!goes_on(c, yes, *body)) return false;
+  c.made().unrolled += static_cast<std::size_t>(*count) * (nodes_of(*body) + 1);
   const std::optional<Shape> &number = body->inputs[0].shape;
   Names states(c.node().inputs.begin() + 2, c.node().inputs.end());
   Renamed names = initializers_of(c, *body);
-  names[body->inputs[1].name] = c.make_bool(true, "");
+  names[body->inputs[1].name] = yes;
   for (std::int64_t i = 0; i < *count; ++i) {
     names[body->inputs[0].name] = number && number->size() == 1 ? c.make_ints({i}) : c.make_int(i);
     for (std::size_t k = 0; k < states.size(); ++k) names[body->inputs[2 + k].name] = states[k];

@@ -107,6 +107,13 @@ void values_are_shown(void **) {
   }
 }
 
+/// Which may be wrong in files, and which other engines then believe.
+void branches_say_no_shapes(void **) {
+  const std::string bytes = onnx::serialize(load("if_by_input"), {21});
+  const graph::Graph g = onnx::parse(std::as_bytes(std::span(bytes)), "");
+  for (const auto &body : g.nodes.at(0).bodies) assert_false(body->value(body->outputs.at(0)).shape.has_value());
+}
+
 // A part that meets ever new values is divided where they would say a shape; a whole model has plans for them all.
 void counters_have_no_plans(void **) {
   GraphBuilder b;
@@ -139,6 +146,7 @@ void counters_have_no_plans(void **) {
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::as_onnx_runtime),
                               cmocka_unit_test(qtn::test::written_and_read_again),
+                              cmocka_unit_test(qtn::test::branches_say_no_shapes),
                               cmocka_unit_test(qtn::test::many_threads), cmocka_unit_test(qtn::test::values_are_shown),
                               cmocka_unit_test(qtn::test::counters_have_no_plans)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
