@@ -13,7 +13,7 @@
 namespace qtn::runtime {
 namespace {
 
-bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant.has_data(); }
+bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant; }
 
 std::size_t slot_bytes(const SlotForm &form) {
   const Size bytes = Size(storage_nbytes(form.dtype, element_count(form.shape))) + kReadSlack;
@@ -60,6 +60,11 @@ std::size_t Weights::bytes() const {
   return sum;
 }
 
+std::size_t Plan::bytes() const {
+  constexpr std::size_t kStepBytes = 1024;
+  return slots.capacity() * sizeof(Slot) + steps.size() * kStepBytes + constant_bytes;
+}
+
 void place_slots(Plan &plan) {
   std::vector<Lease> leases;
   std::vector<std::size_t> slots;  // of each lease
@@ -103,8 +108,8 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
   c->tensors.reserve(plan.slots.size());
   for (const Slot &slot : plan.slots) {
     const Slot &root = plan.slots[static_cast<std::size_t>(slot.root)];
-    if (root.constant.has_data()) {
-      c->tensors.push_back(root.constant.view(slot.form.shape, slot.form.strides, slot.offset));
+    if (root.constant) {
+      c->tensors.push_back(root.constant->view(slot.form.shape, slot.form.strides, slot.offset));
     } else if (root.input >= 0) {
       c->tensors.emplace_back();  // bound by every run
     } else {

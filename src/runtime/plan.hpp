@@ -15,11 +15,11 @@ namespace qtn::runtime {
 
 struct Slot {
   SlotForm form;
-  SlotId root = kNoSlot;      ///< itself, or the slot whose memory it shares
-  std::ptrdiff_t offset = 0;  ///< elements from the root's start
-  Tensor constant;            ///< has_data(): bound to this in every context
-  std::int32_t input = -1;    ///< bound to this input at every run
-  std::size_t place = 0;      ///< of a root in the arena, bytes
+  SlotId root = kNoSlot;                   ///< itself, or the slot whose memory it shares
+  std::ptrdiff_t offset = 0;               ///< elements from the root's start
+  std::shared_ptr<const Tensor> constant;  ///< bound to this in every context; most slots have none
+  std::int32_t input = -1;                 ///< bound to this input at every run
+  std::size_t place = 0;                   ///< of a root in the arena, bytes
 };
 
 struct Plan {
@@ -28,6 +28,10 @@ struct Plan {
   std::vector<SlotId> inputs, outputs;
   std::vector<SlotId> input_views;  ///< other slots in the memory of inputs
   std::size_t arena_bytes = 0, lane_bytes = 0;
+  std::size_t constant_bytes = 0;  ///< of constants that follow from shapes, which no other plan has
+
+  /// What the plan itself takes, about: its steps and slots, and its constants.
+  std::size_t bytes() const;
 };
 
 /// What outlives one plan: weights packed for the session's kernels and constants in real form, shared by all plans.

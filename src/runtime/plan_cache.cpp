@@ -2,6 +2,7 @@
 #include "runtime/plan_cache.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/fork_gate.hpp"
@@ -14,8 +15,31 @@
 namespace qtn::runtime {
 namespace {
 
-// Plans for this many sets of input shapes are kept; the least recently used goes first.
-constexpr std::size_t kPlanLimit = 8;
+// All plans of a graph take no more, beyond a few of them, and a part of what its constants take.
+constexpr std::size_t kPlanBytes = std::size_t{64} << 20, kConstantBytesPerByte = 8;
+
+constexpr std::uint64_t kKeyOfNothing = 14695981039346656037u;  // FNV-1a
+
+std::uint64_t mixed(std::uint64_t key, qdtype dtype, const Shape &shape) {
+  const auto mix = [&](std::int64_t value) { key = (key ^ static_cast<std::uint64_t>(value)) * 1099511628211u; };
+  mix(dtype);
+  for (const std::int64_t dim : shape) mix(dim);
+  return key;
+}
+
+/// Equal for equal types and values.
+std::uint64_t key_with_values(std::uint64_t key, std::span<const Tensor> values) {
+  for (const Tensor &t : values)
+    if (t.has_data()) key = 31 * key + std::hash<std::string_view>()({t.as<const char>(), t.nbytes()});
+  return key;
+}
+
+std::size_t channel_bytes(const graph::Graph &g) {
+  std::size_t bytes = 0;
+  for (const graph::Value &value : g.values)
+    if (value.is_constant() && value.constant.rank() <= 1) bytes += value.constant.nbytes();
+  return bytes;
+}
 
 }  // namespace
 
@@ -23,9 +47,16 @@ PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::Valu
     : graph_(g),
       isa_(isa),
       constants_(graph::constant_bytes(g)),
+      channel_bytes_(channel_bytes(g)),
       weights_(graph::run_limit(constants_, 0)),
       watched_(watched),
       is_part_(is_part) {}
+
+std::uint64_t key_of(std::span<const Tensor *const> inputs) {
+  std::uint64_t key = kKeyOfNothing;
+  for (const Tensor *x : inputs) key = mixed(key, x->dtype(), x->shape());
+  return key;
+}
 
 bool fits(std::span<const ops::TensorType> types, std::span<const Tensor> values,
           std::span<const Tensor *const> inputs) {
@@ -47,8 +78,9 @@ PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs, Outlook 
   {
     const NoFork section;
     const std::lock_guard lock(mutex_);
-    for (const PlanEntryPtr &entry : entries_)
-      if (entry->fits(inputs)) return entry;
+    const std::uint64_t key = key_of(inputs);
+    for (const Kept &kept : kept_)
+      if (kept.key == key && kept.entry->fits(inputs)) return kept.entry;
   }
   const Allowance memory(Limit::plan_bytes);
   for (const Tensor *x : inputs) by_types.inputs.push_back({x->dtype(), x->shape()});
@@ -98,19 +130,29 @@ PlanEntryPtr PlanCache::add(Outlook &outlook) {
   }
   graph::check_run((Size(entry->plan.arena_bytes) + entry->plan.lane_bytes + outputs).value(),
                    graph::run_limit(constants_, inputs.value()));
+  entry->bytes = entry->plan.bytes() + channel_bytes_;
+  std::uint64_t key = kKeyOfNothing;
+  for (const ops::TensorType &type : outlook.inputs) key = mixed(key, type.dtype, type.shape);
   entry->inputs = std::move(outlook.inputs);
   entry->values = std::move(outlook.values);
   const NoFork section;
   const std::lock_guard lock(mutex_);
-  if (entries_.size() == kPlanLimit) {
-    const auto oldest =
-        std::min_element(entries_.begin(), entries_.end(),
-                         [](const PlanEntryPtr &a, const PlanEntryPtr &b) { return a->last_use < b->last_use; });
-    (*oldest)->dropped = true;
-    entries_.erase(oldest);
-  }
-  entries_.push_back(entry);
+  if (std::erase(dropped_, key_with_values(key, entry->values))) most_plans_ = std::min(2 * most_plans_, kMostPlans);
+  const std::size_t most_bytes = kPlanBytes + constants_ / kConstantBytesPerByte;
+  while (kept_.size() >= most_plans_ || (kept_.size() >= kFewPlans && kept_bytes_ + entry->bytes > most_bytes))
+    drop_oldest();
+  kept_.push_back({key, entry});
+  kept_bytes_ += entry->bytes;
   return entry;
+}
+
+void PlanCache::drop_oldest() {
+  const auto oldest = std::ranges::min_element(kept_, {}, [](const Kept &kept) { return kept.entry->last_use.load(); });
+  if (dropped_.size() == kMostPlans) dropped_.erase(dropped_.begin());
+  dropped_.push_back(key_with_values(oldest->key, oldest->entry->values));
+  oldest->entry->dropped = true;
+  kept_bytes_ -= oldest->entry->bytes;
+  kept_.erase(oldest);
 }
 
 }  // namespace qtn::runtime

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans of a session, one for each set of input shapes.
+// The plans of a session, one for each set of input shapes. Those of a few sets are kept in any case. Those of more are
+// kept where shapes come again after their plan was dropped, as in a loop whose body meets other shapes in each iteration
+// and in decoders, and as long as all of them take little memory. The least recently used goes first.
 #pragma once
 
 #include <atomic>
@@ -12,6 +14,9 @@
 
 namespace qtn::runtime {
 
+/// Equal for inputs of equal types.
+std::uint64_t key_of(std::span<const Tensor *const> inputs);
+
 /// Whether inputs are of these types, and hold what `values` does, where that is not empty.
 bool fits(std::span<const ops::TensorType> types, std::span<const Tensor> values,
           std::span<const Tensor *const> inputs);
@@ -23,6 +28,7 @@ struct PlanEntry {
   std::vector<ops::TensorType> inputs;
   std::vector<Tensor> values;  ///< of inputs that shapes follow from; empty where they follow from shapes alone
   Plan plan;
+  std::size_t bytes = 0;                          ///< that the plan takes, about
   mutable std::atomic<std::int64_t> last_use{0};  ///< 0: not used yet
   mutable std::atomic<bool> dropped{false};       ///< no longer in the cache
 
@@ -39,6 +45,9 @@ struct Outlook {
 
 class PlanCache {
  public:
+  static constexpr std::size_t kFewPlans = 8;     ///< that are kept whatever they take
+  static constexpr std::size_t kMostPlans = 256;  ///< a run that looks for its plan looks at all of them
+
   PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {}, bool is_part = false);
 
   /// The plan that fits these inputs, made now if need be. nullptr where shapes follow from data, and for a part whose
@@ -58,21 +67,31 @@ class PlanCache {
  private:
   static constexpr std::size_t kMostValues = 4;
 
+  struct Kept {
+    std::uint64_t key;
+    PlanEntryPtr entry;
+  };
+
   /// Whether it is worth while to look at values: a part in a loop that counts meets new ones in every run.
   bool looks_at_values() const { return !is_part_ || values_.load(std::memory_order_relaxed) <= kMostValues; }
   /// Finds out what is known, of inputs and values that the outlook has.
   void look(Outlook &outlook) const;
   PlanEntryPtr add(Outlook &outlook);
+  void drop_oldest();
 
   const graph::Graph &graph_;
   Isa isa_;
-  std::size_t constants_;  ///< bytes of the graph's
+  std::size_t constants_;      ///< bytes of the graph's
+  std::size_t channel_bytes_;  ///< of numbers for each channel, which every plan has for itself
   Weights weights_;
   std::span<const graph::ValueId> watched_;
   bool is_part_;
   std::atomic<std::size_t> values_{0};  ///< for which plans were to be made
   std::mutex mutex_;
-  std::vector<PlanEntryPtr> entries_;
+  std::vector<Kept> kept_;
+  std::vector<std::uint64_t> dropped_;  ///< keys of the plans that were dropped last
+  std::size_t most_plans_ = kFewPlans;
+  std::size_t kept_bytes_ = 0;
 };
 
 }  // namespace qtn::runtime

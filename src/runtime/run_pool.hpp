@@ -36,7 +36,7 @@ class RunPool {
         if (!any && places_[at].key.load(std::memory_order_relaxed) != key) continue;
         PreparedRunPtr run = remove(places_[at]);
         if (run && run->key == key && fits(*run)) return run;
-        if (run) give_back(std::move(run));
+        put_back(places_[at], std::move(run));
       }
     return nullptr;
   }
@@ -52,7 +52,7 @@ class RunPool {
   template <class Stale>
   void drop(Stale &&stale) {
     for (Place &place : places_)
-      if (PreparedRunPtr run = remove(place); run && !stale(*run)) give_back(std::move(run));
+      if (PreparedRunPtr run = remove(place); run && !stale(*run)) put_back(place, std::move(run));
   }
 
  private:
@@ -66,6 +66,10 @@ class RunPool {
 
   static std::size_t home() { return std::hash<std::thread::id>()(std::this_thread::get_id()) % kPlaces; }
 
+  /// Where it was, so that a look at all runs takes time in proportion to their number.
+  void put_back(Place &place, PreparedRunPtr run) {
+    if (run) give_back(exchange(place, std::move(run)));
+  }
   static PreparedRunPtr exchange(Place &place, PreparedRunPtr run) {
     place.key.store(run->key, std::memory_order_relaxed);
     return PreparedRunPtr(place.run.exchange(run.release(), std::memory_order_acq_rel));

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fork_gate.hpp"
 #include "base/limits.hpp"
+#include "base/stable_order.hpp"
 #include "base/stack_memory.hpp"
 #include "runtime/stages.hpp"
 
@@ -17,18 +18,10 @@ using Clock = std::chrono::steady_clock;
 
 // What is known of this many sets of inputs is kept, and as many divisions of the graph.
 constexpr std::size_t kStagedLimit = 16;
-constexpr std::size_t kLargeContext = std::size_t{1} << 20;
 
-/// Equal for inputs of equal types.
-std::uint64_t key_of(std::span<const Tensor *const> inputs) {
-  std::uint64_t key = 14695981039346656037u;  // FNV-1a
-  const auto mix = [&](std::int64_t value) { key = (key ^ static_cast<std::uint64_t>(value)) * 1099511628211u; };
-  for (const Tensor *x : inputs) {
-    mix(x->dtype());
-    for (const std::int64_t dim : x->shape()) mix(dim);
-  }
-  return key;
-}
+// Idle memory for runs of a few shapes is kept whatever it takes, that for others as long as all takes no more; parts,
+// whose shapes change from run to run, have less of it.
+constexpr std::size_t kIdleBytes = std::size_t{16} << 20, kIdleBytesOfPart = std::size_t{1} << 20;
 
 StepTime time_of(const Plan &plan, const Step &step, double ms) {
   StepTime time{step.node, step.op, step.kernel, step.integer, step.macs, 0, ms};
@@ -44,7 +37,7 @@ StepTime time_of(const Plan &plan, const Step &step, double ms) {
 bool may_lie_elsewhere(const Plan &plan, std::size_t i) {
   const SlotId s = plan.outputs[i];
   const Slot &slot = plan.slots[static_cast<std::size_t>(s)];
-  if (slot.root != s || slot.constant.has_data() || slot.input >= 0) return false;
+  if (slot.root != s || slot.constant || slot.input >= 0) return false;
   const SlotForm &form = slot.form;
   const auto first = std::ranges::find(plan.outputs, s);  // an output that is there twice has one memory
   return first == plan.outputs.begin() + static_cast<std::ptrdiff_t>(i) && !form.quantizer &&
@@ -115,14 +108,12 @@ Runner::~Runner() = default;
 PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) const {
   const std::uint64_t key = key_of(inputs);
   PreparedRunPtr run = pool_.take(key, [&](const PreparedRun &idle) { return idle.entry->fits(inputs); });
-  if (!run && is_part_) pool_.drop([](const PreparedRun &idle) { return idle.context->bytes() > kLargeContext; });
   if (!run) {
     PlanEntryPtr entry = plans_.plan_for(inputs, by_types, by_values);
     if (!entry) return nullptr;
     run = std::make_unique<PreparedRun>(PreparedRun{key, std::move(entry), nullptr});
+    free_idle();
   }
-  // A new plan may have taken the place of an old one.
-  if (run->entry->last_use == 0) pool_.drop([](const PreparedRun &idle) { return idle.entry->dropped.load(); });
   run->entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   const auto lanes = static_cast<std::size_t>(current_threads());
   if (!run->context || run->context->lanes < lanes)
@@ -130,6 +121,27 @@ PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs, Outlook &
   else
     check_context(run->entry->plan, run->context->lanes);
   return run;
+}
+
+void Runner::free_idle() const {
+  struct Idle {
+    std::int64_t last_use;
+    std::size_t bytes;
+  };
+  std::vector<Idle> idle;
+  pool_.drop([&](const PreparedRun &run) {
+    idle.push_back({run.entry->last_use, run.context->bytes() + run.context->tensors.size() * sizeof(Tensor)});
+    return false;
+  });
+  idle = stably_sorted(std::move(idle), [](const Idle &a, const Idle &b) { return a.last_use > b.last_use; });
+  std::int64_t stale = 0;  // runs that were used then or before
+  for (std::size_t i = 0, plans = 0, bytes = 0; i < idle.size() && stale == 0; ++i) {
+    if (i == 0 || idle[i].last_use != idle[i - 1].last_use) ++plans;
+    bytes += idle[i].bytes;
+    const bool is_over = is_part_ ? bytes > kIdleBytesOfPart : plans > PlanCache::kFewPlans && bytes > kIdleBytes;
+    if (is_over) stale = idle[i].last_use;
+  }
+  pool_.drop([&](const PreparedRun &run) { return run.entry->dropped || run.entry->last_use <= stale; });
 }
 
 void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look,

@@ -58,6 +58,8 @@ class Runner {
   using StagesPtr = std::shared_ptr<const Stages>;
   struct Staged;
 
+  /// Frees memory of runs beyond what may be idle, before there is more of it.
+  void free_idle() const;
   /// nullptr where there is no plan, as PlanCache::plan_for says.
   PreparedRunPtr prepared(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) const;
   void run_plan(PreparedRunPtr prepared, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,

@@ -71,6 +71,7 @@ Lowering::Lowering(const graph::Graph &graph, std::span<const ops::TensorType> i
     if (walks_windows(node) && node.inputs[0] != kNoValue) read_as_image_[at(node.inputs[0])] = true;
   }
   for (const ValueId v : g.outputs) ++readers_[at(v)];
+  plan_.slots.reserve(g.values.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool integers = comes_as_integers(g, i, inputs[i]);
     const QuantizerPtr grid = integers ? g.value(g.inputs[i]).quantizer : nullptr;
@@ -94,6 +95,12 @@ Plan Lowering::finish() {
   node_ = nullptr;
   for (const ValueId v : g.outputs) plan_.outputs.push_back(outgoing(v));
   place_slots(plan_);
+  plan_.slots.shrink_to_fit();
+  for (std::size_t v = 0; v < g.values.size(); ++v) {
+    const Tensor &constant = known_.constants[v];
+    const bool is_kept = constant.storage().use_count() > 1;
+    if (is_kept && !g.values[v].is_constant()) plan_.constant_bytes += constant.nbytes();
+  }
   return std::move(plan_);
 }
 
@@ -191,7 +198,7 @@ SlotId Lowering::add_slot(SlotForm slot_form) {
 
 SlotId Lowering::add_constant(const Tensor &constant) {
   const SlotId s = add_slot({constant.dtype(), constant.shape(), constant.strides(), constant.quantizer()});
-  plan_.slots.back().constant = constant;
+  plan_.slots.back().constant = std::make_shared<const Tensor>(constant);
   return s;
 }
 
