@@ -94,6 +94,8 @@ bool are_scales(const Tensor &t) {
   return std::all_of(values.begin(), values.end(), [](float s) { return s > 0 && std::isfinite(s); });
 }
 
+bool convolves_dynamically(const Node &node) { return node.op == &ops::kDynamicQuantizeConv; }
+
 /// Whether bytes less these zero points are the int8 that kernels read: uint8 128 further down.
 bool has_zero_points(const Value &w, const Value *zeros) {
   const std::int64_t center = w.constant.dtype() == QTN_UINT8 ? 128 : 0;
@@ -103,7 +105,7 @@ bool has_zero_points(const Value &w, const Value *zeros) {
 
 /// Why DynamicQuantizeMatMul or DynamicQuantizeConv is not a product by constant integers with constant scales.
 std::string dynamic_misfit(const Graph &g, const Node &node) {
-  const bool convolves = node.op == &ops::kDynamicQuantizeConv;
+  const bool convolves = convolves_dynamically(node);
   const std::size_t channel_axis = output_channel_axis(node);
   const Value &w = *operand(g, node, 1);
   if (!w.is_constant()) return kComputedWeights;
@@ -253,7 +255,7 @@ bool is_convolution(const Node &node) { return node.op->product && node.op->prod
 bool is_linear(const Node &node) { return node.op->product; }
 
 bool is_dynamic_product(const Node &node) {
-  return node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeConv;
+  return node.op == &ops::kDynamicQuantizeMatMul || convolves_dynamically(node);
 }
 
 bool has_quantized_run(const Node &node) {
@@ -280,7 +282,7 @@ std::string recurrent_weight_misfit(const Tensor &weight) {
 }
 
 std::size_t output_channel_axis(const Node &node) {
-  if (is_dynamic_product(node)) return node.op == &ops::kDynamicQuantizeConv ? 0 : 1;
+  if (is_dynamic_product(node)) return convolves_dynamically(node) ? 0 : 1;
   return node.op->product->channel_axis(node.attrs);
 }
 

@@ -62,7 +62,7 @@ RankOf<T> rank_of(T v) {
 
 struct Place {
   std::int64_t rank, index;
-  /// Of equal ones the first.
+  /// The first one where ranks are equal.
   bool operator<(const Place &b) const { return rank != b.rank ? rank < b.rank : index < b.index; }
 };
 
