@@ -21,6 +21,8 @@ constexpr double kWorkOfRuns = 1ll << 34;  // products are fast there, too
 // tokens (scores of 32 texts of 512 are 400 MB, of ids that take 130 KB). What folding makes counts as constants here.
 constexpr std::size_t kRunBytes = std::size_t{1} << 30, kRunPerConstantByte = 16, kRunPerInputByte = 4096;
 
+thread_local std::size_t innermost_bound = std::numeric_limits<std::size_t>::max();
+
 double count_of(const Tensor *t) { return t ? static_cast<double>(t->count()) : 0; }
 
 /// How many multiplications of the node take the time of one elsewhere.
@@ -38,7 +40,11 @@ std::size_t constant_bytes(const Graph &g) {
   return bytes.value();
 }
 
-thread_local std::size_t RunBound::bound_ = std::numeric_limits<std::size_t>::max();
+RunBound::RunBound(std::size_t limit) : outer_(innermost_bound) { innermost_bound = limit; }
+
+RunBound::~RunBound() { innermost_bound = outer_; }
+
+std::size_t RunBound::limit() { return innermost_bound; }
 
 std::size_t run_limit(std::size_t constants, std::size_t inputs) {
   if (const std::int64_t said = limit(Limit::run_bytes)) return static_cast<std::size_t>(said);

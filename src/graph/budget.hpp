@@ -19,16 +19,15 @@ std::size_t run_limit(std::size_t constants, std::size_t inputs);
 /// What runs within a run, a body of a loop for instance, has inputs that the run has made, which pay for nothing.
 class RunBound {
  public:
-  explicit RunBound(std::size_t limit) : outer_(bound_) { bound_ = limit; }
-  ~RunBound() { bound_ = outer_; }
+  explicit RunBound(std::size_t limit);
+  ~RunBound();
   RunBound(const RunBound &) = delete;
   RunBound &operator=(const RunBound &) = delete;
 
   /// The innermost one of this thread; without one, the largest number.
-  static std::size_t limit() { return bound_; }
+  static std::size_t limit();
 
  private:
-  static thread_local std::size_t bound_;
   std::size_t outer_;
 };
 
