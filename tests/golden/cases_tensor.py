@@ -178,6 +178,9 @@ def groups(case):
         case(op, "int64", i64(7, -7, 7), **four)
         case(op, "int8", np.array([7, -7, 7], np.int8), **four)
         case(op, "float64", f64(0.5, 0.25, 0.5), **four)
+        case(op, "zeros_and_below", f32(0.0, -1.5, -0.0, 2, -1.5, -3), **four)
+        case(op, "uint64", np.array([1 << 63, 3, (1 << 64) - 1, 3], np.uint64), only="reference", **four)
+        case(op, "rows_of_floats", f32([0.0, 1], [-2, 0], [-0.0, 1], [-2, -1]), axis=0, **four)
         # ONNX Runtime holds each NaN for another number.
         case(op, "nan", f32(np.nan, 1, np.nan, -np.inf), only="reference", **four)
 

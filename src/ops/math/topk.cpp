@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -9,6 +8,7 @@
 #include "ops/common/contiguous.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/rank.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -41,37 +41,12 @@ Types infer(const Call &call) {
   return types;
 }
 
-/// As wide as the elements, so that vectors hold as many.
-template <class T>
-using RankOf = std::conditional_t<sizeof(T) <= 4, std::int32_t, std::int64_t>;
-
-/// Integers in the order of the elements. NaN is above all, as in NumPy and PyTorch, and the zeros are equal.
-template <class T>
-RankOf<T> rank_of(T v) {
-  using Rank = RankOf<T>;
-  using Limits = std::numeric_limits<Rank>;
-  if constexpr (std::is_floating_point_v<T>) {
-    const auto bits = std::bit_cast<Rank>(v + T{});
-    return v != v ? Limits::max() : bits ^ (bits >> std::numeric_limits<Rank>::digits & Limits::max());
-  } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(Rank)) {
-    return std::bit_cast<Rank>(v) ^ Limits::min();
-  } else {
-    return static_cast<Rank>(v);
-  }
-}
-
-struct Place {
-  std::int64_t rank, index;
-  /// The first one where ranks are equal.
-  bool operator<(const Place &b) const { return rank != b.rank ? rank < b.rank : index < b.index; }
-};
-
 /// Places among which the best k are.
 class Candidates {
  public:
   explicit Candidates(std::int64_t k) : k_(k) {}
 
-  void add(const Place &place) { places_.push_back(place); }
+  void add(const RankedPlace &place) { places_.push_back(place); }
   std::int64_t count() const { return static_cast<std::int64_t>(places_.size()); }
 
   /// The worst of the best k, which are kept.
@@ -81,7 +56,7 @@ class Candidates {
     return places_.back().rank;
   }
   /// The best k, in order.
-  [[gnu::noinline]] std::span<const Place> sorted() {
+  [[gnu::noinline]] std::span<const RankedPlace> sorted() {
     constexpr std::int64_t kFew = 16;
     if (count() > k_ + kFew) keep();
     std::sort(places_.begin(), places_.end());
@@ -91,7 +66,7 @@ class Candidates {
 
  private:
   const std::int64_t k_;
-  std::vector<Place> places_;
+  std::vector<RankedPlace> places_;
 };
 
 /// A rank that k of these have, or a better one, and few more where they have no order: of groups of elements, the best
@@ -181,7 +156,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
       const T *from = x.as<const T>() + row * length;
       find_in(from, largest, scratch, choice.k, best);
       std::int64_t at = row / inner * choice.k * inner + row % inner;
-      for (const Place &found : best.sorted()) {
+      for (const RankedPlace &found : best.sorted()) {
         if (values.has_data()) values.as<T>()[at] = from[found.index];
         if (indices.has_data()) indices.as<std::int64_t>()[at] = found.index;
         at += inner;

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <compare>
 #include <numeric>
 
 #include "ops/common/contiguous.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/made.hpp"
+#include "ops/common/rank.hpp"
 
 namespace qtn::ops {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"axis", AttrSpec::kInt}, {"sorted", AttrSpec::kInt}};
-
-/// Below, equal or above: NaN is equal to NaN, and above all numbers.
-template <class T>
-int compare(T a, T b) {
-  if (a < b) return -1;
-  if (a > b) return 1;
-  return static_cast<int>(a != a) - static_cast<int>(b != b);
-}
 
 /// Slices of x along an axis in their order, each a row.
 struct Rows {
@@ -25,13 +19,13 @@ struct Rows {
         inner(flat ? 1 : element_count(given.shape(), axis + 1, given.rank())),
         outer(flat ? 1 : element_count(given.shape(), 0, axis)) {}
 
-  /// compare() of two rows, by the first element in which they differ.
-  template <class T>
-  int order(const T *x, std::int64_t a, std::int64_t b) const {
+  /// Whether row a is below, equal to or above row b, by the ranks of the first elements in which they differ.
+  std::strong_ordering order(const std::int64_t *ranks, std::int64_t a, std::int64_t b) const {
     for (std::int64_t o = 0; o < outer; ++o)
       for (std::int64_t i = 0; i < inner; ++i)
-        if (const int sign = compare(x[(o * dim + a) * inner + i], x[(o * dim + b) * inner + i])) return sign;
-    return 0;
+        if (const auto sign = ranks[(o * dim + a) * inner + i] <=> ranks[(o * dim + b) * inner + i]; sign != 0)
+          return sign;
+    return std::strong_ordering::equal;
   }
 
   std::int64_t dim, inner, outer;
@@ -42,23 +36,27 @@ struct Found {
 };
 
 /// The rows that differ: their first places, how many there are of each, and which of them each row is.
-template <class T>
-Found find(const Rows &rows, const T *x, bool sorted) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(rows.dim));
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    const int sign = rows.order(x, a, b);
-    return sign != 0 ? sign < 0 : a < b;
+Found find(const Rows &rows, const std::int64_t *ranks, bool sorted) {
+  std::vector<RankedPlace> order;  // by the first element of a row, which decides between most
+  order.reserve(static_cast<std::size_t>(rows.dim));
+  const bool is_one = rows.inner * rows.outer == 1, is_none = rows.inner * rows.outer == 0;
+  for (std::int64_t i = 0; i < rows.dim; ++i) order.push_back({is_none ? 0 : ranks[i * rows.inner], i});
+  const auto compare = [&](const RankedPlace &a, const RankedPlace &b) {
+    return a.rank != b.rank || is_one ? a.rank <=> b.rank : rows.order(ranks, a.index, b.index);
+  };
+  std::sort(order.begin(), order.end(), [&](const RankedPlace &a, const RankedPlace &b) {
+    const auto sign = compare(a, b);
+    return sign != 0 ? sign < 0 : a.index < b.index;
   });
   Found f;
   f.inverse.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || rows.order(x, order[i - 1], order[i]) != 0) {
-      f.first.push_back(order[i]);
+    if (i == 0 || compare(order[i - 1], order[i]) != 0) {
+      f.first.push_back(order[i].index);
       f.counts.push_back(0);
     }
     ++f.counts.back();
-    f.inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(f.first.size()) - 1;
+    f.inverse[static_cast<std::size_t>(order[i].index)] = static_cast<std::int64_t>(f.first.size()) - 1;
   }
   if (sorted) return f;
   // In the order in which they come.
@@ -75,21 +73,12 @@ Found find(const Rows &rows, const T *x, bool sorted) {
   return g;
 }
 
-/// Numbers that lie in the order of the elements of x: doubles for floats, else int64.
-Tensor ordered(const Tensor &x) {
-  const Tensor plain = to_plain(x);
-  const Tensor keys(is_floating(plain.dtype()) ? QTN_FLOAT64 : QTN_INT64, plain.shape());
+Tensor ranks_of(const Tensor &x) {
+  const Tensor plain = to_plain(x), ranks(QTN_INT64, plain.shape());
   dispatch(plain.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_floating_point_v<T>)
-      map_elements<T, double>(plain, keys, [](T v) { return static_cast<double>(v); });
-    else  // the upper half of unsigned numbers becomes the positive ones
-      map_elements<T, std::int64_t>(plain, keys, [](T v) {
-        constexpr auto kShift = std::is_unsigned_v<T> ? std::uint64_t{1} << 63 : 0;
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) ^ kShift);
-      });
+    map_elements<decltype(zero), std::int64_t>(plain, ranks, [](auto v) { return std::int64_t{rank_of(v)}; });
   });
-  return keys;
+  return ranks;
 }
 
 std::vector<Tensor> make(const Call &call) {
@@ -97,9 +86,7 @@ std::vector<Tensor> make(const Call &call) {
   const bool flat = !call.attrs.has("axis"), sorted = call.attrs.get_int("sorted", 1) != 0;
   const std::size_t axis = flat ? 0 : normalize_axis(call.attrs.get_int("axis", 0), x.rank(), "Unique");
   const Rows rows(x, flat, axis);
-  const Tensor keys = ordered(x);
-  const Found found = keys.dtype() == QTN_FLOAT64 ? find(rows, keys.as<const double>(), sorted)
-                                                  : find(rows, keys.as<const std::int64_t>(), sorted);
+  const Found found = find(rows, ranks_of(x).as<const std::int64_t>(), sorted);
 
   Shape shape = flat ? Shape{0} : x.shape();
   shape[axis] = static_cast<std::int64_t>(found.first.size());
