@@ -603,6 +603,10 @@ def reduction():
         case(op, "double", ramp(2, 3, dtype=np.float64) - 2.5, i64(1), tolerance=EXACT)
         case(op, "int32", ramp(2, 3, dtype=np.int32) - 2, i64(1), tolerance=EXACT)
         case(op, "int64", ramp(2, 3, dtype=np.int64) + 2, i64(0), keepdims=0, tolerance=EXACT)
+        rows = (ramp(4, 40, dtype=np.int64) * 13 + 5) % 11 % 3 + 1
+        case(op, "rows_of_40", rows, i64(1), tolerance=EXACT)
+        case(op, "rows_of_40_floats", rows.astype(np.float32) - 1.5, i64(1), tolerance=tolerances[op])
+        case(op, "columns_of_20", rows.reshape(2, 20, 4).astype(np.float64) - 1.5, i64(1), tolerance=tolerances[op])
         # ONNX Runtime's extrema skip NaN.
         only = "reference" if op in ("ReduceMax", "ReduceMin") else None
         case(op, "nan", f32(1, np.nan, 3, np.inf).reshape(2, 2), i64(1), only=only)

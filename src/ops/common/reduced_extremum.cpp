@@ -12,7 +12,8 @@ void reduce_by(Extremum extremum, const Tensor &x, const AxisSet &axes, const Te
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (sizeof(T) > 1 && !std::is_same_v<T, float>)
-      reduce<T, T>(x, axes, y, Extremum::template kOfNothing<T>, extremum, [](T v) { return v; });
+      reduce<T, T>(
+          x, axes, y, Extremum::template kOfNothing<T>, extremum, [](T v) { return v; }, kFewForFastLoops);
   });
 }
 

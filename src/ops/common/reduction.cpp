@@ -64,13 +64,12 @@ std::int64_t ReductionPlan::reduced_at(std::int64_t index) const {
   return at;
 }
 
-void walk_parts(const Tensor &x, const AxisSet &axes, const Tensor &y,
+void walk_parts(const Tensor &x, const AxisSet &axes, const Tensor &y, std::int64_t few,
                 void (*part)(const void *context, const ReducedPart &), const void *context) {
   if (y.count() == 0) return;
   const ReductionPlan plan(x, axes, y);
-  constexpr std::int64_t kFew = 16;
   const bool is_wide = !plan.kept.empty() &&
-                       (std::abs(plan.x_kept.back()) < std::abs(plan.x_reduced.back()) || plan.reduced.back() < kFew);
+                       (std::abs(plan.x_kept.back()) < std::abs(plan.x_reduced.back()) || plan.reduced.back() < few);
   const std::int64_t inner = is_wide ? plan.kept.back() : 1;
   const std::int64_t x_next = is_wide ? plan.x_kept.back() : 0, y_next = is_wide ? plan.y_kept.back() : 0;
   for_neighbours(y.count() / inner, inner, [&](std::int64_t outer, std::int64_t first, auto count) {

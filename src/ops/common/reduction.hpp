@@ -55,15 +55,20 @@ struct ReducedPart {
   const ReductionPlan &plan;
 };
 
+/// Where fewer elements meet in one, several of y are made side by side. Loops that are compiled for speed gain by that in
+/// longer rows, too, since none of these waits for the one before.
+inline constexpr std::int64_t kFew = 16, kFewForFastLoops = 128;
+
 /// Calls part(context, part of y) for all of y, on several threads. Parts are of several elements where these lie closer
 /// together than those that meet in one, so that x is read in the order of memory, and where few meet in one.
-void walk_parts(const Tensor &x, const AxisSet &axes, const Tensor &y,
+void walk_parts(const Tensor &x, const AxisSet &axes, const Tensor &y, std::int64_t few,
                 void (*part)(const void *context, const ReducedPart &), const void *context);
 
 /// y = finish(of all elements that meet in it, in the order of x, starting from `start`: sum = add(sum, element)).
 /// Tensors of any strides.
 template <class X, class Y, class Sum, class Add, class Finish>
-void reduce(const Tensor &x, const AxisSet &axes, const Tensor &y, Sum start, Add &&add, Finish &&finish) {
+void reduce(const Tensor &x, const AxisSet &axes, const Tensor &y, Sum start, Add &&add, Finish &&finish,
+            std::int64_t few = kFew) {
   const auto part = [&](const ReducedPart &p) {
     Sum sums[kNeighbours];
     const std::int64_t count = p.count, next = p.x_next;
@@ -89,7 +94,7 @@ void reduce(const Tensor &x, const AxisSet &axes, const Tensor &y, Sum start, Ad
   };
   using Part = decltype(part);
   walk_parts(
-      x, axes, y, [](const void *context, const ReducedPart &p) { (*static_cast<Part *>(context))(p); }, &part);
+      x, axes, y, few, [](const void *context, const ReducedPart &p) { (*static_cast<Part *>(context))(p); }, &part);
 }
 
 }  // namespace qtn::ops
