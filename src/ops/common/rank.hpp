@@ -30,7 +30,7 @@ RankOf<T> rank_of(T v) {
 
 struct RankedPlace {
   std::int64_t rank, index;
-  /// Of equal ones the first.
+  /// The better one; the first one where both are equal.
   bool operator<(const RankedPlace &b) const { return rank != b.rank ? rank < b.rank : index < b.index; }
 };
 

@@ -55,8 +55,8 @@ struct ReducedPart {
   const ReductionPlan &plan;
 };
 
-/// Where fewer elements meet in one, several of y are made side by side. Loops that are compiled for speed gain by that in
-/// longer rows, too, since none of these waits for the one before.
+/// Where fewer elements meet in one, several of y are made side by side. Loops that are compiled for speed gain by that
+/// in longer rows, too, since none of these waits for the one before.
 inline constexpr std::int64_t kFew = 16, kFewForFastLoops = 128;
 
 /// Calls part(context, part of y) for all of y, on several threads. Parts are of several elements where these lie closer

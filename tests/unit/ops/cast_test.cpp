@@ -15,7 +15,7 @@ struct Pair {
   std::int64_t y;
 };
 
-/// One among so many floats.
+/// So many floats, one of which is given.
 void check(std::int64_t count, std::int64_t at, const Pair &one) {
   const Tensor x(QTN_FLOAT32, {count});
   const auto float_at = [](std::int64_t i) { return static_cast<float>(i - 400) * 1.75f; };

@@ -33,8 +33,8 @@ void check(const Tensor &x, std::int64_t k, std::int64_t axis, bool largest) {
       const std::int64_t at = line * next_of_best + i * step, place = got[1].as<const std::int64_t>()[at];
       if (place != order[static_cast<std::size_t>(i)] ||
           std::memcmp(got[0].as<const T>() + at, from + place * step, sizeof(T)) != 0)
-        fail_test(to_string(x.shape()), ", axis ", axis, ", k ", k, ", largest ", largest, ", line ", line, ": place ", i,
-                  " is ", place, ", want ", order[static_cast<std::size_t>(i)]);
+        fail_test(to_string(x.shape()), ", axis ", axis, ", k ", k, ", largest ", largest, ", line ", line, ": place ",
+                  i, " is ", place, ", want ", order[static_cast<std::size_t>(i)]);
     }
   }
 }
