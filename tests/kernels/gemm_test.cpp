@@ -2,6 +2,8 @@
 #include "kernels/gemm/gemm.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 
 #include "support.hpp"
 
@@ -172,8 +174,23 @@ struct Case {
     expect_result<float>(y, want, kernel.name, what);
   }
 
-  /// Rows with grids of their own. What is added to each float is a sum of a packed int32, which never is NaN.
+  std::int64_t column_sum(std::size_t j) const { return std::accumulate(&b[j * ldb], &b[j * ldb] + k, std::int64_t{0}); }
+
+  /// Rows with grids of their own, by the packed biases and by others in their place. What is added to each float is a
+  /// sum of an int32, which never is NaN.
   void check_rows(const GemmKernel &kernel, GemmArgs args, Guarded<float> &y, const char *what) const {
+    check_rows_by(kernel, args, y, bias.span(), what);
+    Random random(m * 1000 + n + k + 1);
+    Guarded<std::int32_t> other(n), with_shift(round_up(n, kernel.nr));
+    random.fill(other.span(), -100000, 100000);
+    for (std::size_t j = 0; j < n; ++j)
+      with_shift[j] = other[j] + static_cast<std::int32_t>(kernel.shift * column_sum(j));
+    args.bias = with_shift.data();
+    check_rows_by(kernel, args, y, other.span(), what);
+  }
+
+  void check_rows_by(const GemmKernel &kernel, GemmArgs args, Guarded<float> &y, std::span<const std::int32_t> biases,
+                     const char *what) const {
     Random random(m * 1000 + n + k);
     Guarded<float> scale(m), shift(round_up(n, kernel.nr));
     Guarded<std::int32_t> zero(m), sums(round_up(n, kernel.nr));
@@ -185,7 +202,7 @@ struct Case {
     for (float &v : want) v = -77.0f;
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
-        const std::int64_t acc = sum(i, j) - std::int64_t{zero[i]} * sums[j];
+        const std::int64_t acc = sum(i, j) - bias[j] + biases[j] - std::int64_t{zero[i]} * sums[j];
         const volatile float both = scale[i] * multiplier[j];  // each operation rounds by itself
         const volatile float product = static_cast<float>(acc) * both;
         const float v = product + shift[j];
