@@ -105,7 +105,9 @@ void fuse_biases(Graph &g) {
       Node &before = g.nodes[static_cast<std::size_t>(maker)];
       if (!is_dynamic_product(before) || before.inputs.size() > 4 || before.clamp || g.value(bias).quantizer) continue;
       const ValueId fitting = operand_of_channels(g, before, bias);
-      if (fitting == kNoValue || !(g.value(fitting).constant.shape() == Shape{channels_of(g, before)})) continue;
+      if (fitting == kNoValue) continue;
+      const Tensor &row = g.value(fitting).constant;
+      if (row.dtype() != QTN_FLOAT32 || row.shape() != Shape{channels_of(g, before)}) continue;
       before.inputs.resize(4, kNoValue);
       before.inputs.push_back(fitting);
       before.outputs = add.outputs;

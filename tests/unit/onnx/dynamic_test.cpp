@@ -161,6 +161,20 @@ void test_convolutions_in_files(void **) {
     }
 }
 
+/// Addends of other types, of one number, or of more axes than the result has stay what they are.
+void test_addends_that_are_no_bias(void **) {
+  const Tensor halves = from_plain(random_floats({6, 1, 1}, 3), QTN_FLOAT16);
+  for (const Tensor &addend : {halves, random_floats({1}, 3), random_floats({1, 1, 6, 1, 1}, 3), random_floats({6}, 3)}) {
+    GraphBuilder b;
+    b.input("x", {1, 4, 6, 6}).constant("w", random_integers<std::int8_t>(QTN_INT8, {6, 4, 1, 1}, 1));
+    b.constant("s", Tensor::scalar(0.1f)).constant("b", addend);
+    b.node("DynamicQuantizeConv", "conv", {"x", "w", "s"}, {"c"}).node("Add", "add", {"c", "b"}, {"y"});
+    graph::Graph g = b.build({"y"});
+    graph::run_passes(g, graph::Pipeline::execution);
+    expect_operators(operators(g), {"DynamicQuantizeConv", "Add"});
+  }
+}
+
 /// What a file says of PyTorch's grids, operator by operator: ties, small and vanishing scales, one-sided ranges.
 void test_functions_compute_the_operator(void **) {
   std::mt19937 generator(5);
@@ -433,6 +447,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_files_give_the_same_bits),
       cmocka_unit_test(qtn::test::test_convolutions_in_files),
+      cmocka_unit_test(qtn::test::test_addends_that_are_no_bias),
       cmocka_unit_test(qtn::test::test_functions_compute_the_operator),
       cmocka_unit_test(qtn::test::test_function_computes_products),
       cmocka_unit_test(qtn::test::test_nodes_of_functions_are_recognized),
