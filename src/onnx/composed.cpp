@@ -257,18 +257,6 @@ Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
   return attrs;
 }
 
-std::string lengths(Composing &c, const std::string &x, std::int64_t first, std::int64_t end) {
-  return c.one("Shape", {x}, with("start", first, "end", end));
-}
-
-std::string joined(Composing &c, std::initializer_list<std::string_view> lists) {
-  return c.one("Concat", lists, with("axis", std::int64_t{0}));
-}
-
-std::string like(Composing &c, const std::string &x, const std::string &other, const std::string &output) {
-  return c.one("Reshape", {x, lengths(c, other, 0)}, output);
-}
-
 Attrs Composing::attrs() const { return attrs_of(node_, folder_); }
 
 std::shared_ptr<const GraphProto> Composing::graph(const char *name) const {

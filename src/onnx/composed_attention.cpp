@@ -115,22 +115,17 @@ bool quantized_attention(Composing &c) {
 std::string positions_of(Composing &c, const std::string &x, const std::string &given) {
   const std::optional<Shape> shape = c.shape(given);
   if (shape && shape->size() == 2) return given;
-  const std::string places = c.one("Gather", {lengths(c, x, 0), c.make_int(-2)});
-  std::string counted = c.one("Range", {c.make_int(0), places, c.make_int(1)});
-  if (!shape || *shape != Shape{1}) {  // positions of all places are these already
-    const std::string is_one = c.one("Equal", {c.one("Size", {given}), c.make_int(1)});
-    counted = c.one("Mul", {counted, c.one("Cast", {is_one}, with("to", std::int64_t{QTN_INT64}))});
-  }
-  const std::string both = joined(c, {lengths(c, x, 0, 1), lengths(c, x, -2, -1)});
-  return c.one("Expand", {c.one("Add", {counted, given}), both});
+  std::string counted = c.formula("Shape a;Gather A -2;Range 0 B 1", {x});
+  if (!shape || *shape != Shape{1})  // positions of all places are these already
+    counted = c.formula("Size a;Equal A 1;Cast B to=7;Mul b C", {given, counted});
+  return c.formula("Shape a end=1;Shape a start=-2 end=-1;Concat A B axis=0;Add b c;Expand D C", {x, counted, given});
 }
 
 /// The features of a head, which is as wide as its cosines say.
 std::string head_width(Composing &c, const std::string &cosines) {
   constexpr std::int64_t kMostPairs = std::int64_t{1} << 40;
   const std::optional<Shape> shape = c.shape(cosines);
-  if (!shape || shape->size() != 2 || shape->back() == -1)
-    return c.one("Mul", {lengths(c, cosines, 1), c.make_ints({2})});
+  if (!shape || shape->size() != 2 || shape->back() == -1) return c.formula("Shape a start=1;Mul A [2]", {cosines});
   if (shape->back() < 1 || shape->back() > kMostPairs)
     c.refuse("without num_heads, cos_cache has ", shape->back(), " columns");
   return c.make_ints({2 * shape->back()});
@@ -153,15 +148,12 @@ bool rotary_embedding(Composing &c) {
   if (splits) {
     // What lies side by side at one place of [batch, places, features of all heads] or [batch, heads, places, features]
     // are heads of a batch that has no other place.
-    const std::string rows =
-        c.one("Reshape", {x, joined(c, {lengths(c, x, 0, 1), c.make_ints({-1}), lengths(c, x, -2)})});
-    positions = c.one("Expand", {c.one("Unsqueeze", {positions, c.make_ints({1})}), lengths(c, rows, 0, 3)});
-    positions = c.one("Reshape", {positions, c.make_ints({-1, 1})});
-    const std::string width = head_width(c, c.in(2)), beside = c.one("Div", {lengths(c, x, -1), width});
-    x = c.one("Reshape", {x, joined(c, {c.make_ints({-1}), beside, c.make_ints({1}), width})});
+    const std::string rows = c.formula("Shape a end=1;Shape a start=-2;Concat A [-1] B axis=0;Reshape a C", {x});
+    positions = c.formula("Unsqueeze a [1];Shape b end=3;Expand A B;Reshape C [-1,1]", {positions, rows});
+    x = c.formula("Shape a start=-1;Div A b;Concat [-1] B [1] b axis=0;Reshape a C", {x, head_width(c, c.in(2))});
   }
   const std::string y = c.one("RotaryEmbedding", {x, c.in(2), c.in(3), positions}, own, splits ? "" : c.out(0));
-  if (splits) like(c, y, c.in(0), c.out(0));
+  if (splits) c.formula("Shape b;Reshape a A", {y, c.in(0)}, c.out(0));
   return true;
 }
 

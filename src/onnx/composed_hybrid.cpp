@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of ONNX Runtime for decoders that mix attention with linear attention, convolutions and experts.
+#include <limits>
+
 #include "onnx/composing.hpp"
 #include "ops/op.hpp"
 
@@ -12,10 +14,21 @@ void require_default(const Composing &c, const char *name, std::int64_t value) {
   if (given != value) c.refuse(name, " is ", given, ", not ", value);
 }
 
+/// The lengths of the axes from `first` to `end`.
+std::string lengths(Composing &c, const std::string &x, std::int64_t first,
+                    std::int64_t end = std::numeric_limits<std::int64_t>::max()) {
+  return c.one("Shape", {x}, with("start", first, "end", end));
+}
+
 /// x in the shape that two lists of lengths say, one after the other.
 std::string reshaped(Composing &c, const std::string &x, const std::string &front, const std::string &back,
                      const std::string &output = "") {
-  return c.one("Reshape", {x, joined(c, {front, back})}, output);
+  return c.formula("Concat b c axis=0;Reshape a A", {x, front, back}, output);
+}
+
+/// x in the shape of the other.
+std::string like(Composing &c, const std::string &x, const std::string &other, const std::string &output) {
+  return c.formula("Shape b;Reshape a A", {x, other}, output);
 }
 
 std::string root_mean_square(Composing &c, const std::string &x, const std::string &scale) {

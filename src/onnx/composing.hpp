@@ -183,16 +183,6 @@ Attrs without(Attrs attrs, std::initializer_list<const char *> names);
 std::string channels_first(Composing &c, const std::string &x, std::size_t rank);
 std::string channels_last(Composing &c, const std::string &x, std::size_t rank, std::string output);
 
-/// The lengths of the axes from `first` to `end`.
-std::string lengths(Composing &c, const std::string &x, std::int64_t first,
-                    std::int64_t end = std::numeric_limits<std::int64_t>::max());
-
-/// Lists as one, one after the other.
-std::string joined(Composing &c, std::initializer_list<std::string_view> lists);
-
-/// x in the shape of the other.
-std::string like(Composing &c, const std::string &x, const std::string &other, const std::string &output);
-
 /// The axes of images that such weights fit.
 std::size_t rank_of_images(Composing &c, const std::string &weights);
 

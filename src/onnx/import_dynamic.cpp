@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/channel_constants.hpp"
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/pattern.hpp"
 #include "onnx/dynamic_products.hpp"
@@ -13,8 +14,6 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 using ops::Granularity;
-
-ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
 class Folding {
  public:
@@ -55,12 +54,13 @@ class Folding {
   /// The sums of a product by one zero point, or those from which a zero point for each row is taken off.
   Sums centered_sums(ValueId v) const {
     if (const Sums found = sums_of(v); found.product)
-      return granularity(found) == Granularity::tensor && input(*found.product, 2) == found.grid->outputs[2] ? found
-                                                                                                             : Sums{};
+      return granularity(found) == Granularity::tensor && graph::input_of(*found.product, 2) == found.grid->outputs[2]
+                 ? found
+                 : Sums{};
     const Node *sub = maker(v, ops::kSub), *moved = sub ? maker(sub->inputs[1], ops::kMul) : nullptr;
     const Sums found = moved ? sums_of(sub->inputs[0]) : Sums{};
     if (!found.product || found.product->op != &ops::kMatMulInteger || granularity(found) != Granularity::row ||
-        input(*found.product, 2) != kNoValue)
+        graph::input_of(*found.product, 2) != kNoValue)
       return {};
     for (const std::size_t i : {0, 1}) {
       const Node *zeros = maker(moved->inputs[i], ops::kCast);
@@ -80,7 +80,7 @@ class Folding {
   /// Nothing has looked at the file's types yet.
   bool are_column_sums(ValueId v, const Node &product) const {
     const Tensor &given = g_.value(v).constant, &w = g_.value(product.inputs[1]).constant;
-    const ValueId zero = input(product, 3);
+    const ValueId zero = graph::input_of(product, 3);
     if (!given.has_data() || given.dtype() != QTN_INT32 || !is_of_bytes(w) || w.rank() != 2 || w.dim(0) < 1)
       return false;
     const Tensor zeros = zero == kNoValue ? Tensor() : g_.value(zero).constant;
@@ -105,7 +105,7 @@ class Folding {
     folded.inputs = {grid->inputs[0], product->inputs[1], scales->inputs[1 - of_x]};
     if (convolves) folded.inputs[2] = graph::operand_of_channels(g_, folded, folded.inputs[2]);
     if (folded.inputs[2] == kNoValue) return false;
-    if (const ValueId zero = input(*product, 3); zero != kNoValue) folded.inputs.push_back(zero);
+    if (const ValueId zero = graph::input_of(*product, 3); zero != kNoValue) folded.inputs.push_back(zero);
     if (graph::integer_form(g_, folded) != graph::IntegerForm::dynamic) return false;
     mul = std::move(folded);
     return true;

@@ -105,22 +105,13 @@ Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part
 
 Runner::~Runner() = default;
 
-PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) const {
-  const std::uint64_t key = key_of(inputs);
-  PreparedRunPtr run = pool_.take(key, [&](const PreparedRun &idle) { return idle.entry->fits(inputs); });
-  if (!run) {
-    PlanEntryPtr entry = plans_.plan_for(inputs, by_types, by_values);
-    if (!entry) return nullptr;
-    run = std::make_unique<PreparedRun>(PreparedRun{key, std::move(entry), nullptr});
-    free_idle();
-  }
-  run->entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+void Runner::prepare(PreparedRun &run) const {
+  run.entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   const auto lanes = static_cast<std::size_t>(current_threads());
-  if (!run->context || run->context->lanes < lanes)
-    run->context = make_context(run->entry->plan, lanes);
+  if (!run.context || run.context->lanes < lanes)
+    run.context = make_context(run.entry->plan, lanes);
   else
-    check_context(run->entry->plan, run->context->lanes);
-  return run;
+    check_context(run.entry->plan, run.context->lanes);
 }
 
 void Runner::free_idle() const {
@@ -146,10 +137,18 @@ void Runner::free_idle() const {
 
 void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look,
                  std::span<const Tensor> places) const {
-  if (const StagesPtr stages = find_stages(inputs)) return run_stages(*stages, inputs, outputs, look);
-  Outlook by_types, by_values;
-  PreparedRunPtr run = prepared(inputs, by_types, by_values);
-  if (!run) return run_stages(*make_stages(by_types, by_values), inputs, outputs, look);
+  const std::uint64_t key = key_of(inputs);
+  // Before the stages: of the first values that they are for, some have plans.
+  PreparedRunPtr run = pool_.take(key, [&](const PreparedRun &idle) { return idle.entry->fits(inputs); });
+  if (!run) {
+    if (const StagesPtr stages = find_stages(inputs)) return run_stages(*stages, inputs, outputs, look);
+    Outlook by_types, by_values;
+    PlanEntryPtr entry = plans_.plan_for(inputs, by_types, by_values);
+    if (!entry) return run_stages(*make_stages(by_types, by_values), inputs, outputs, look);
+    run = std::make_unique<PreparedRun>(PreparedRun{key, std::move(entry), nullptr});
+    free_idle();
+  }
+  prepare(*run);
   run_plan(std::move(run), inputs, outputs, look, places);
 }
 

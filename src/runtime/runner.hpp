@@ -60,8 +60,8 @@ class Runner {
 
   /// Frees memory of runs beyond what may be idle, before there is more of it.
   void free_idle() const;
-  /// nullptr where there is no plan, as PlanCache::plan_for says.
-  PreparedRunPtr prepared(std::span<const Tensor *const> inputs, Outlook &by_types, Outlook &by_values) const;
+  /// Gives it memory for as many threads as there are now.
+  void prepare(PreparedRun &run) const;
   void run_plan(PreparedRunPtr prepared, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
                 const Look &look, std::span<const Tensor> places) const;
   void run_stages(const Stages &stages, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products of values on grids that they get at every run, as tools for dynamic quantization write them.
+// Convolutions and products of values on grids that they get at every run, as tools for dynamic quantization write
+// them. Those that are no DynamicQuantizeMatMul or DynamicQuantizeConv sum their integers as floats.
 #include <algorithm>
 #include <map>
 #include <set>

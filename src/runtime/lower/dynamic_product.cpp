@@ -13,18 +13,22 @@ using graph::ValueId;
 
 namespace {
 
+/// What x comes to in a slot of bytes, on grids of this shape, with the step that makes it.
+DynamicOperand on_own_grid(Lowering &l, SlotId real, SlotId q, const ops::OwnGrid &grid, std::ptrdiff_t inside = 0) {
+  const bool by_row = grid.granularity == ops::Granularity::row;
+  const Shape &shape = l.form(real).shape;
+  const Shape grids{by_row ? element_count(shape) / shape.back() : 1};
+  const DynamicOperand x{l.edge(real), l.edge(q), l.plain_slot(QTN_FLOAT32, grids), l.plain_slot(QTN_INT32, grids),
+                         by_row,       inside};
+  l.add_step(make_dynamic_quantize(l.node().op->name, x, grid.numerics, l.isa));
+  return x;
+}
+
 /// Contiguous; made once for all nodes that read x.
-DynamicOperand on_own_grid(Lowering &l, ValueId x) {
+DynamicOperand rows_on_own_grid(Lowering &l, ValueId x) {
   const ops::OwnGrid grid = ops::own_grid(l.node().op->name, l.node().attrs);
   const auto [entry, is_new] = l.own_grids.try_emplace({x, grid});
-  if (is_new) {
-    const Shape &shape = l.shape_of(x);
-    const bool by_row = grid.granularity == ops::Granularity::row;
-    const Shape grids{by_row ? element_count(shape) / shape.back() : 1};
-    entry->second = {l.edge(l.real(x)), l.edge(l.plain_slot(QTN_UINT8, shape)), l.plain_slot(QTN_FLOAT32, grids),
-                     l.plain_slot(QTN_INT32, grids), by_row};
-    l.add_step(make_dynamic_quantize(l.node().op->name, entry->second, grid.numerics, l.isa));
-  }
+  if (is_new) entry->second = on_own_grid(l, l.real(x), l.plain_slot(QTN_UINT8, l.shape_of(x)), grid);
   return entry->second;
 }
 
@@ -62,11 +66,10 @@ DynamicOperand image_on_own_grid(Lowering &l, ValueId x, ops::Window &window) {
   window.pad_begin = window.pad_end = {};
   if (!is_new) return entry->second;
   const Shape with_borders = image_shape(shape, shape[1], window.in), strides = channels_last_strides(with_borders);
-  entry->second = {l.edge(l.real_image(x)), l.edge(l.add_slot({QTN_UINT8, with_borders, strides, nullptr})),
-                   l.plain_slot(QTN_FLOAT32, {1}), l.plain_slot(QTN_INT32, {1}), false};
-  for (std::size_t axis = 2; axis < shape.size(); ++axis) entry->second.inside += begin[axis] * strides[axis];
-  l.add_step(make_dynamic_quantize(l.node().op->name, entry->second, grid.numerics, l.isa));
-  return entry->second;
+  std::ptrdiff_t inside = 0;
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) inside += begin[axis] * strides[axis];
+  const SlotId q = l.add_slot({QTN_UINT8, with_borders, strides, nullptr});
+  return entry->second = on_own_grid(l, l.real_image(x), q, grid, inside);
 }
 
 bool lower_dynamic_convolution(Lowering &l) {
@@ -125,8 +128,8 @@ bool lower_dynamic_product(Lowering &l) {
   const LinearWeights integers = linear_weights(weight.to_contiguous(), 1, 1);
   const SlotId product = l.plain_slot(QTN_FLOAT32, l.shape_of(y));
   const auto rows = static_cast<std::size_t>(element_count(l.shape_of(y)) / weight.dim(1));
-  l.add_step(make_dynamic_gemm(on_own_grid(l, x), l.edge(product), rows, dynamic_weights(l, integers, integers.out),
-                               l.clamp(), l.isa, l.pack_cache()));
+  l.add_step(make_dynamic_gemm(rows_on_own_grid(l, x), l.edge(product), rows,
+                               dynamic_weights(l, integers, integers.out), l.clamp(), l.isa, l.pack_cache()));
   l.set_real(y, product);
   return true;
 }

@@ -164,6 +164,13 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
   return std::make_unique<GatheredStep>(operands.product(nullptr), task_grid(form, rows, k, out, k), gather);
 }
 
+/// The cache for weights in the order in which they are read.
+PackCache cache_of(const PaddedImage *padded, const PackCache &of_gathered) {
+  if (!padded) return of_gathered;
+  return
+      [form = padded->weights_form(), of_gathered](std::size_t, const auto &pack) { return of_gathered(form, pack); };
+}
+
 std::size_t rows_of(const Image &y) { return static_cast<std::size_t>(y.n * y.pixels()); }
 
 std::int64_t macs_of(const Image &y, std::size_t groups, std::size_t out, std::size_t k) {
@@ -177,10 +184,8 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
   const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
   const Image to = *as_image(y.form.shape, y.form.strides);
   const auto product = [&](const PaddedImage *padded) {
-    const auto ldy = static_cast<std::size_t>(to.pixel);
-    if (!padded) return integer_product(x, y, ldy, w, range, clamp, kernel, cache);
-    const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded->weights_form(), pack); };
-    return integer_product(x, y, ldy, padded->weights(w), range, clamp, kernel, cache_of_form);
+    return integer_product(x, y, static_cast<std::size_t>(to.pixel), padded ? padded->weights(w) : w, range, clamp,
+                           kernel, cache_of(padded, cache));
   };
   const auto bias = [&](const PaddedImage &padded, std::size_t panels) { return padded.bias(w, panels); };
   const Operands operands{*as_image(x.form.shape, x.form.strides),
@@ -196,10 +201,9 @@ StepPtr make_dynamic_conv(const DynamicOperand &x, const Edge &y, const ops::Win
   const kernels::GemmKernel &kernel = gemm_kernel(integers, isa);
   const Image to = *as_image(y.form.shape, y.form.strides);
   const auto product = [&](const PaddedImage *padded) {
-    const auto ldy = static_cast<std::size_t>(to.pixel);
-    if (!padded) return dynamic_product(x, y, ldy, w, clamp, kernel, isa, cache);
-    const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded->weights_form(), pack); };
-    return dynamic_product(x, y, ldy, {padded->weights(integers), w.bias, {}}, clamp, kernel, isa, cache_of_form);
+    const DynamicWeights as_read{padded ? padded->weights(integers) : integers, w.bias, w.zeros};
+    return dynamic_product(x, y, static_cast<std::size_t>(to.pixel), as_read, clamp, kernel, isa,
+                           cache_of(padded, cache));
   };
   // Sums of rows, which zero points of weights are multiplied by, are those of gathered ones.
   const Operands operands{*as_image(x.q.form.shape, x.q.form.strides), 0, w.zeros.empty(), product, nullptr};

@@ -179,7 +179,7 @@ class DepthwiseStep final : public TailedStep {
                 const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache)
       : DepthwiseStep(x, y, window, w, range, clamp, isa) {
     outside_ = static_cast<std::uint8_t>(x.form.quantizer->zero_point());
-    packed_ = cache(form_of(window_), [&] { return pack(kernel_, window_, w); });
+    packed_ = cache(form_of(over_.window), [&] { return pack(kernel_, over_.window, w); });
   }
 
   /// Windows have no borders of their own.
@@ -201,9 +201,9 @@ class DepthwiseStep final : public TailedStep {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
     std::byte *in_run = c.lane_scratch(0) + kernel_bytes();
-    if (run_pack_) run_pack_->pack(c, kernel_, window_, places_, in_run);
+    if (run_pack_) run_pack_->pack(c, kernel_, over_.window, places_, in_run);
     const std::byte *packed = run_pack_ ? in_run : packed_->bytes.data();
-    const std::size_t groups = places_.size() - 1, band_rows = kBandRows * static_cast<std::size_t>(apart_[0]);
+    const std::size_t groups = places_.size() - 1, band_rows = kBandRows * static_cast<std::size_t>(over_.apart[0]);
     const std::size_t bands = ceil_div(static_cast<std::size_t>(y_image_.h), band_rows);
     const std::size_t ns = static_cast<std::size_t>(macs) / 128;
     for_chunks(c, static_cast<std::size_t>(image_.n) * bands * groups, ns, [&](std::size_t lane, std::size_t chunk) {
@@ -218,9 +218,9 @@ class DepthwiseStep final : public TailedStep {
       args.packed = packed + places_[group];
       args.scratch = c.lane_scratch(lane);
       const std::uint8_t *from = x + image * image_.pixels() * image_.pixel + channel;
-      for (std::ptrdiff_t i = 0; i < std::min(apart_[0], y_image_.h); ++i)
-        for (std::ptrdiff_t j = 0; j < std::min(apart_[1], y_image_.w); ++j) {
-          const Sieve rows(apart_[0], window_.pad[0], i), columns(apart_[1], window_.pad[1], j);
+      for (std::ptrdiff_t i = 0; i < std::min(over_.apart[0], y_image_.h); ++i)
+        for (std::ptrdiff_t j = 0; j < std::min(over_.apart[1], y_image_.w); ++j) {
+          const Sieve rows(over_.apart[0], over_.window.pad[0], i), columns(over_.apart[1], over_.window.pad[1], j);
           sift(args, rows, columns, from);
           args.first_row = rows.count(i, row);
           args.rows = rows.count(i, end) - args.first_row;
@@ -237,13 +237,12 @@ class DepthwiseStep final : public TailedStep {
   DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                 const QuantizedRange &range, const ops::Clamp &clamp, Isa isa)
       : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
-        window_(SiftedWindow(window).window),
-        places_(places(kernel_, window_, w.groups)),
+        over_(window),
+        places_(places(kernel_, over_.window, w.groups)),
         x_(x.slot),
         image_(*as_image(x.form.shape, x.form.strides)),
         y_image_(*as_image(y.form.shape, y.form.strides)),
         result_(kernel_, y.form.dtype, range, clamp) {
-    std::ranges::copy(SiftedWindow(window).apart, apart_);
     kernel = kernel_.name;
     integer = true;
     reads = {x.slot};
@@ -251,12 +250,12 @@ class DepthwiseStep final : public TailedStep {
     macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);
   }
 
-  std::size_t kernel_bytes() const { return round_up(kernel_.scratch_bytes(window_), kAlignment); }
+  std::size_t kernel_bytes() const { return round_up(kernel_.scratch_bytes(over_.window), kAlignment); }
 
   /// The pixels of an image, which begins at `from`, that these outputs read.
   void sift(kernels::DepthwiseArgs &args, const Sieve &rows, const Sieve &columns, const std::uint8_t *from) const {
     const std::ptrdiff_t row = image_.w * image_.pixel;
-    args.window = window_;
+    args.window = over_.window;
     args.window.pad[0] = rows.pad;
     args.window.pad[1] = columns.pad;
     args.x = from + rows.first_in * row + columns.first_in * image_.pixel;
@@ -269,10 +268,9 @@ class DepthwiseStep final : public TailedStep {
   }
 
   const kernels::DepthwiseKernel &kernel_;
-  kernels::DepthwiseWindow window_;
+  SiftedWindow over_;
   std::vector<std::size_t> places_;  ///< of groups in what is packed
-  std::ptrdiff_t apart_[2];
-  PackedPtr packed_;  ///< or, where a grid is known only in the run:
+  PackedPtr packed_;                 ///< or, where a grid is known only in the run:
   std::optional<RunPack> run_pack_;
   SlotId x_;
   Image image_, y_image_;

@@ -4,6 +4,7 @@
 #include "quant/quantize_dynamic.hpp"
 #include "runtime/plan_cache.hpp"
 #include "runtime/run_pool.hpp"
+#include "runtime/runner.hpp"
 #include "runtime/support.hpp"
 
 namespace qtn::test {
@@ -143,6 +144,27 @@ void test_stages(void **) {
   }
 }
 
+/// A part plans for the first values it meets only. These keep their plans, whatever others come after them.
+void test_plans_of_values(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 100}).input("k", {1}, QTN_INT64).constant("begin", ints({0})).constant("axis", ints({1}));
+  b.node("Slice", "slice", {"x", "begin", "k", "axis"}, {"c"}).node("Sigmoid", "sigmoid", {"c"}, {"y"});
+  const runtime::Runner part(b.build({"y"}), {}, true);
+  const Tensor x = random({1, 100}, -1, 1, 5);
+  std::vector<Tensor> outputs(1);
+  const auto allocations = [&](std::int64_t length) {
+    const Tensor k = ints({length}), *inputs[] = {&x, &k};
+    return counts_of([&] { part.run(inputs, outputs, {}); }).allocations;
+  };
+  allocations(50);
+  const long planned = allocations(50);
+  long others = 0;
+  for (std::int64_t length = 1; length <= 6; ++length) others = allocations(length);
+  if (others <= planned) fail_test("all values have plans");
+  if (const long taken = allocations(50); taken != planned)
+    fail_test("the first values again: ", taken, " allocations, not ", planned);
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -155,6 +177,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_recurrent_layers),
       cmocka_unit_test(qtn::test::test_attention),
       cmocka_unit_test(qtn::test::test_stages),
+      cmocka_unit_test(qtn::test::test_plans_of_values),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
