@@ -14,7 +14,7 @@ using ProgressFunction = int32_t (*)(const char *stage, int64_t size, int64_t do
 /// An Answer.
 using TrainingFunction = int32_t (*)(const char *stage, int64_t size, int64_t done, int64_t total, double loss);
 
-/// True or false of a call, which it tells itself what has been thrown.
+/// True or false of a call, which it tells itself what has been thrown. Below 0 where there was no memory to tell it.
 using CallFunction = int32_t (*)(const qtn::Call *call);
 using ReleasedFunction = void (*)();
 
@@ -83,10 +83,10 @@ class Operator final : public qtn::Operator {
  public:
   Operator(CallFunction infer, CallFunction run, CallFunction run_quantized, ReleasedFunction released)
       : infer_(infer), run_(run), run_quantized_(run_quantized), released_(released) {}
-  bool infer(const qtn::Call &call) override { return infer_(&call) != 0; }
-  void run(const qtn::Call &call) override { run_(&call); }
+  bool infer(const qtn::Call &call) override { return is_true(infer_(&call)); }
+  void run(const qtn::Call &call) override { is_true(run_(&call)); }
   bool has_quantized() override { return run_quantized_; }
-  bool run_quantized(const qtn::Call &call) override { return run_quantized_(&call) != 0; }
+  bool run_quantized(const qtn::Call &call) override { return is_true(run_quantized_(&call)); }
   void released() override {
     const ReleasedFunction told = released_;
     delete this;
@@ -94,6 +94,11 @@ class Operator final : public qtn::Operator {
   }
 
  private:
+  static bool is_true(int32_t answer) {
+    if (answer < 0) throw std::bad_alloc();
+    return answer != 0;
+  }
+
   CallFunction infer_, run_, run_quantized_;
   ReleasedFunction released_;
 };

@@ -26,8 +26,9 @@ using Fail = void (*)(int32_t status, const char *message, int64_t size);
 /// Keeps an exception for C# to throw when the call is back.
 inline Fail fail = nullptr;
 
-inline void fail_with(qtn::Status status, const std::string &message) {
-  fail(status, message.data(), static_cast<int64_t>(message.size()));
+/// Takes no memory, since nothing catches what it would throw.
+inline void fail_with(qtn::Status status, const char *message) {
+  fail(status, message, static_cast<int64_t>(std::strlen(message)));
 }
 
 /// Tells C# of the C++ exception that is being handled.
@@ -37,7 +38,7 @@ inline void fail_with_current() {
   } catch (const qtn::Error &e) {
     fail_with(e.status(), e.what());
   } catch (const std::bad_alloc &) {
-    fail(QTN_ENOMEM, "out of memory", 13);
+    fail_with(QTN_ENOMEM, "out of memory");
   } catch (const std::exception &e) {
     fail_with(QTN_EINTERNAL, e.what());
   }

@@ -5,6 +5,7 @@
 
 #include <jni.h>
 
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -55,20 +56,24 @@ class Raised : public std::exception {
   std::shared_ptr<_jobject> held_;
 };
 
-inline bool refuse(JNIEnv *jenv, const char *type, const std::string &message) {
-  if (const jclass found = jenv->FindClass(type)) jenv->ThrowNew(found, message.c_str());
+/// Takes no memory, since nothing catches what it would throw. `value` is what the format has a place for.
+template <class T>
+bool refuse(JNIEnv *jenv, const char *type, const char *format, T value) {
+  char message[160];
+  std::snprintf(message, sizeof(message), format, value);
+  if (const jclass found = jenv->FindClass(type)) jenv->ThrowNew(found, message);
   return false;
 }
 
 inline bool refuse_null(JNIEnv *jenv, const char *name) {
-  return refuse(jenv, "java/lang/NullPointerException", std::string(name) + " is null");
+  return refuse(jenv, "java/lang/NullPointerException", "%s is null", name);
 }
 
 inline jbyteArray bytes_of(JNIEnv *jenv, const void *data, size_t size) {
   const jbyteArray bytes = size <= INT32_MAX ? jenv->NewByteArray(static_cast<jsize>(size)) : nullptr;
   if (bytes) jenv->SetByteArrayRegion(bytes, 0, static_cast<jsize>(size), static_cast<const jbyte *>(data));
   if (!bytes && !jenv->ExceptionCheck())
-    refuse(jenv, "java/lang/OutOfMemoryError", std::to_string(size) + " bytes are more than an array holds");
+    refuse(jenv, "java/lang/OutOfMemoryError", "%zu bytes are more than an array holds", size);
   return bytes;
 }
 

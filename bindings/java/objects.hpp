@@ -68,7 +68,7 @@ template <class T>
 bool object(JNIEnv *jenv, jlong address, const char *type, const char *name, T &out) {
   if (!address) return refuse_null(jenv, name);
   out = static_cast<BoxOf<T> *>(box_at(address))->get();
-  return is_open(out) || refuse(jenv, "java/lang/IllegalStateException", std::string(type) + " is closed");
+  return is_open(out) || refuse(jenv, "java/lang/IllegalStateException", "%s is closed", type);
 }
 
 /// Null is an absent argument where C knows one.

@@ -30,7 +30,7 @@ QTN_VALUE(const qtn::Strings &, jobjectArray, "byte[][]", qtn::Strings, texts)
 
 %typemap(in) size_t {
   if ($input < 0) {
-    qjava::refuse(jenv, "java/lang/IllegalArgumentException", "$1_name is " + std::to_string($input));
+    qjava::refuse(jenv, "java/lang/IllegalArgumentException", "$1_name is %lld", static_cast<long long>($input));
     return $null;
   }
   $1 = static_cast<size_t>($input);

@@ -75,4 +75,15 @@ inline void raise_current() {
   }
 }
 
+/// What `f` gives, or nothing and an exception of Python: for what runs outside of %exception.
+template <class F>
+auto guarded(F &&f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    raise_current();
+    return {};
+  }
+}
+
 }  // namespace qpy

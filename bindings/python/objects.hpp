@@ -53,26 +53,18 @@ inline bool foreign_tensor(PyObject *from, const char *name, qtn::Tensor &out) {
 inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
   if (from == Py_None) return true;
   if (is_tensor(from)) return object(from, SWIGTYPE_p_qtn__Tensor, name, out);
-  try {
-    if (PyObject_CheckBuffer(from)) out = tensor_of_buffer(from, name, true);
-    if (out) return true;
-    PyErr_Clear();
-    return foreign_tensor(from, name, out);
-  } catch (...) {
-    raise_current();
-    return false;
-  }
+  if (PyObject_CheckBuffer(from)) out = tensor_of_buffer(from, name, true);
+  if (out) return true;
+  PyErr_Clear();
+  return foreign_tensor(from, name, out);
 }
 
 /// A configuration, the name of a recipe, or settings by selector.
-inline bool config(PyObject *from, swig_type_info *type, qtn::Config &out) try {
+inline bool config(PyObject *from, swig_type_info *type, qtn::Config &out) {
   if (pointer<qtn::Config>(from, type, 0)) return object(from, type, "config", out);
   static PyObject *const convert = borrowed("qtensor._callbacks", "config_of");
   const Ref made(convert ? PyObject_CallFunctionObjArgs(convert, from, nullptr) : nullptr);
   return made && object(made.get(), type, "config", out);
-} catch (...) {
-  raise_current();
-  return false;
 }
 
 /// Whether this is one array, where a sequence of them is wanted.
@@ -142,12 +134,9 @@ inline PyObject *bytes_of(const qtn::Tensor &contiguous) {
 inline int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   view->obj = nullptr;
   qtn::Tensor shown;
-  try {
-    return object(self, SWIGTYPE_p_qtn__Tensor, "self", shown) && show(self, shown, view, flags) ? 0 : -1;
-  } catch (...) {
-    raise_current();
-    return -1;
-  }
+  const bool done =
+      guarded([&] { return object(self, SWIGTYPE_p_qtn__Tensor, "self", shown) && show(self, shown, view, flags); });
+  return done ? 0 : -1;
 }
 
 inline PyObject *buffer_type() {
@@ -170,12 +159,7 @@ struct Memory {
 
 inline int get_memory(PyObject *self, Py_buffer *view, int flags) {
   view->obj = nullptr;
-  try {
-    return show(self, reinterpret_cast<Memory *>(self)->tensor, view, flags) ? 0 : -1;
-  } catch (...) {
-    raise_current();
-    return -1;
-  }
+  return guarded([&] { return show(self, reinterpret_cast<Memory *>(self)->tensor, view, flags); }) ? 0 : -1;
 }
 
 inline void free_memory(PyObject *self) {

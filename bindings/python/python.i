@@ -41,7 +41,7 @@ import qtensor._mixins
 %typemap(in) qtn::Class *self (qtn::Class storage), const qtn::Class *self (qtn::Class storage) {
   if ($disown)
     $1 = qpy::pointer<qtn::Class>($input, $1_descriptor, $disown);
-  else if (qpy::object($input, $1_descriptor, "self", storage))
+  else if (qpy::guarded([&] { return qpy::object($input, $1_descriptor, "self", storage); }))
     $1 = &storage;
   if (!$1) SWIG_fail;
 }
@@ -50,11 +50,11 @@ import qtensor._mixins
   if (!$1) SWIG_fail;
 }
 %typemap(out) qtn::Class {
-  $result = qpy::new_object(std::move($1), $&1_descriptor);
+  $result = qpy::guarded([&] { return qpy::new_object(std::move($1), $&1_descriptor); });
 }
 // A setter that returns its object, for chains.
 %typemap(out) qtn::Class & {
-  $result = qpy::new_object(*$1, $1_descriptor);
+  $result = qpy::guarded([&] { return qpy::new_object(*$1, $1_descriptor); });
 }
 %extend qtn::Class {
   static void _close(qtn::Class *closing) {
@@ -71,7 +71,7 @@ import qtensor._mixins
 
 %define QTN_ARGUMENT(Class)
 %typemap(in) const qtn::Class & (qtn::Class storage) {
-  if (!qpy::object($input, $1_descriptor, "$1_name", storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return qpy::object($input, $1_descriptor, "$1_name", storage); })) SWIG_fail;
   $1 = &storage;
 }
 %enddef
@@ -79,16 +79,16 @@ QTN_ARGUMENT(Observer)
 QTN_ARGUMENT(Model)
 // Also the name of a recipe, or settings by selector.
 %typemap(in) const qtn::Config & (qtn::Config storage) {
-  if (!qpy::config($input, $1_descriptor, storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return qpy::config($input, $1_descriptor, storage); })) SWIG_fail;
   $1 = &storage;
 }
 // One that may be absent.
 %typemap(in) const qtn::Config *config (qtn::Config storage) {
-  if ($input != Py_None && !qpy::config($input, $descriptor(qtn::Config *), storage)) SWIG_fail;
+  if ($input != Py_None && !qpy::guarded([&] { return qpy::config($input, $descriptor(qtn::Config *), storage); })) SWIG_fail;
   $1 = &storage;
 }
 %typemap(in) const qtn::Quantizer & (qtn::Quantizer storage) {
-  if ($input != Py_None && !qpy::object($input, $1_descriptor, "$1_name", storage)) SWIG_fail;
+  if ($input != Py_None && !qpy::guarded([&] { return qpy::object($input, $1_descriptor, "$1_name", storage); })) SWIG_fail;
   $1 = &storage;
 }
 

@@ -3,14 +3,14 @@
 
 %define QTN_LIST(Type, Storage, Convert)
 %typemap(in) Type (Storage storage) {
-  if (!Convert($input, "$1_name", storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return Convert($input, "$1_name", storage); })) SWIG_fail;
   $1 = storage;
 }
 %enddef
 
 QTN_LIST(qtn::Ints, std::vector<int64_t>, qpy::integers)
 QTN_LIST(qtn::Doubles, std::vector<double>, qpy::reals)
-%typemap(out) qtn::Ints, qtn::Doubles "$result = qpy::tuple_of($1);"
+%typemap(out) qtn::Ints, qtn::Doubles "$result = qpy::guarded([&] { return qpy::tuple_of($1); });"
 %typemap(out) std::string {
   $result = qpy::text_of($1);
 }
@@ -18,31 +18,31 @@ QTN_LIST(qtn::Doubles, std::vector<double>, qpy::reals)
 // What is converted into an object of its own, which the call refers to.
 %define QTN_VALUE(Type, Convert)
 %typemap(in) const Type & (Type storage) {
-  if (!Convert($input, "$1_name", storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return Convert($input, "$1_name", storage); })) SWIG_fail;
   $1 = &storage;
 }
 %typemap(freearg) const Type & ""
 %enddef
 
-%typemap(out) qtn::Attrs "$result = qpy::dict_of($1);"
+%typemap(out) qtn::Attrs "$result = qpy::guarded([&] { return qpy::dict_of($1); });"
 
 QTN_VALUE(qtn::Strings, qpy::strings)
 QTN_VALUE(qtn::Tensor, qpy::tensor)
 QTN_VALUE(qtn::Tensors, qpy::tensors)
 QTN_VALUE(std::string, qpy::text)
 %typemap(in) const qtn::Attrs & (qtn::Attrs storage) {
-  if (!qpy::attributes($input, "$1_name", "$symname", storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return qpy::attributes($input, "$1_name", "$symname", storage); })) SWIG_fail;
   $1 = &storage;
 }
 %typemap(freearg) const qtn::Attrs & ""
 
 // Files are named by what os.fspath takes.
 %typemap(in) const std::string &path (std::string storage) {
-  if (!qpy::path($input, "$1_name", storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return qpy::path($input, "$1_name", storage); })) SWIG_fail;
   $1 = &storage;
 }
 %typemap(in) const qtn::Strings &parts (qtn::Strings storage) {
-  if (!qpy::paths($input, "$1_name", storage)) SWIG_fail;
+  if (!qpy::guarded([&] { return qpy::paths($input, "$1_name", storage); })) SWIG_fail;
   $1 = &storage;
 }
 
@@ -79,8 +79,8 @@ QTN_ENUM(qtn::Scheme, Scheme)
 QTN_ENUM(qtn::Mode, Mode)
 QTN_ENUM(qtn::Status, Status)
 
-%typemap(out) qtn::Tensors "$result = qpy::list_of_tensors($1);"
-%typemap(out) qpy::Arrays "$result = qpy::list_of_arrays($1);"
+%typemap(out) qtn::Tensors "$result = qpy::guarded([&] { return qpy::list_of_tensors($1); });"
+%typemap(out) qpy::Arrays "$result = qpy::guarded([&] { return qpy::list_of_arrays($1); });"
 %typemap(directorout) qtn::Tensors {
   if (!qpy::tensors($input, "result", $result)) throw qpy::Raised();
 }

@@ -221,16 +221,11 @@ inline bool attributes(PyObject *object, const char *name, const char *function,
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
   std::string chars;
-  try {
-    attrs = qtn::detail::some(attrs);
-    while (PyDict_Next(object, &position, &key, &value)) {
-      const Ref plain_value(plain(value, std::strcmp(function, "Op_run") == 0));
-      if (!plain_value || !text(key, "key of an attribute", chars) || !set_attr(attrs, chars, plain_value.get()))
-        return false;
-    }
-  } catch (...) {
-    raise_current();
-    return false;
+  attrs = qtn::detail::some(attrs);
+  while (PyDict_Next(object, &position, &key, &value)) {
+    const Ref plain_value(plain(value, std::strcmp(function, "Op_run") == 0));
+    if (!plain_value || !text(key, "key of an attribute", chars) || !set_attr(attrs, chars, plain_value.get()))
+      return false;
   }
   return true;
 }

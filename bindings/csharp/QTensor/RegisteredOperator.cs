@@ -13,7 +13,7 @@ internal delegate void ReleasedFunction();
 
 /// <summary>Calls an operator of the program. Nothing is thrown through the library: what it throws is said to the call.</summary>
 internal sealed class RegisteredOperator {
-  private const int No = 0, Yes = 1;
+  private const int No = 0, Yes = 1, NoMemory = -1;
   // Delegates must live until the library has let go of them.
   private static readonly HashSet<RegisteredOperator> Kept = new HashSet<RegisteredOperator>();
 
@@ -84,11 +84,19 @@ internal sealed class RegisteredOperator {
     try {
       return body(call) ? Yes : No;
     } catch (QTensorException exception) {
-      call.Fail(exception.Status, exception.Message);
+      return Say(call, exception.Status, exception.Message);
     } catch (Exception exception) {
-      call.Fail(Status.EINVAL, exception.GetType().Name + ": " + exception.Message);
+      return Say(call, Status.EINVAL, exception.GetType().Name + ": " + exception.Message);
     }
-    return No;
+  }
+
+  private static int Say(Call call, Status status, string message) {
+    try {
+      call.Fail(status, message);
+      return No;
+    } catch (Exception) {
+      return NoMemory;
+    }
   }
 }
 

@@ -99,7 +99,7 @@ internal sealed class Frame {
 internal static class Conformance {
   private static readonly HashSet<string> Counts =
       new HashSet<string> { "count", "rank", "input_count", "target_count", "cap" };
-  private static readonly Dictionary<string, Func<Frame, object>> Calls = MakeCalls();
+  internal static readonly Dictionary<string, Func<Frame, object>> Calls = MakeCalls();
 
   private static object Do(Action call) {
     call();
@@ -419,7 +419,7 @@ internal static class Conformance {
     }
   }
 
-  private static int Main(string[] arguments) {
+  internal static int Main(string[] arguments) {
     var unsayable = new Dictionary<string, List<string>>();
     int total = 0, failed = 0;
     string root = arguments[0], folder = Path.Combine(Path.GetTempPath(), "qtensor-" + Path.GetRandomFileName());

@@ -37,9 +37,9 @@ internal static class Check {
       Equal(status, Throws<QTensorException>(call, message).Status);
 }
 
-internal static class Runner {
+internal static class Tests {
   private static int Main(string[] arguments) {
-    Type type = typeof(Runner).Assembly.GetType(arguments[0], true);
+    Type type = typeof(Tests).Assembly.GetType(arguments[0], true);
     MethodInfo[] tests = type.GetMethods(BindingFlags.Instance | BindingFlags.NonPublic | BindingFlags.Public)
         .Where(method => method.IsDefined(typeof(TestAttribute)) && (arguments.Length < 2 || method.Name == arguments[1])).ToArray();
     int failed = tests.Count(test => !Passes(type, test));

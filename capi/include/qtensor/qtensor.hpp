@@ -24,6 +24,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -762,6 +763,8 @@ class OperatorCallbacks {
       return f(Call(c));
     } catch (const Error &e) {
       return qcall_fail(c, e.status(), e.what());
+    } catch (const std::bad_alloc &) {
+      return qcall_fail(c, QTN_ENOMEM, "out of memory");
     } catch (const std::exception &e) {
       return qcall_fail(c, QTN_EINVAL, e.what());
     }
