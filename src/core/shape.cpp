@@ -51,9 +51,8 @@ std::int64_t element_count(const Shape &shape, std::size_t from, std::size_t to)
 
 bool has_strides(const Shape &shape) {
   std::int64_t bytes = 8;
-  return std::ranges::all_of(shape, [&](std::int64_t dim) {
-    return !__builtin_mul_overflow(bytes, std::max<std::int64_t>(dim, 1), &bytes);
-  });
+  return std::ranges::all_of(
+      shape, [&](std::int64_t dim) { return !__builtin_mul_overflow(bytes, std::max<std::int64_t>(dim, 1), &bytes); });
 }
 
 Shape contiguous_strides(const Shape &shape) {
@@ -146,6 +145,8 @@ Shape broadcast(const Shape &a, const Shape &b, const char *what) {
 }
 
 Shape broadcast_strides(const Shape &shape, const Shape &strides, const Shape &target) {
+  if (shape.size() > target.size())
+    fail(QTN_EINTERNAL, "shape ", to_string(shape), " has more axes than ", to_string(target));
   Shape out = target;
   const std::size_t lead = target.size() - shape.size();
   for (std::size_t i = 0; i < target.size(); ++i) out[i] = i < lead || shape[i - lead] == 1 ? 0 : strides[i - lead];

@@ -136,6 +136,11 @@ ops::Window whole_image(const Shape &x) {
   return w;
 }
 
+std::int64_t read_padding(const ops::Window &w, std::size_t axis) {
+  const std::int64_t last = (w.out[axis] - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis];
+  return std::max<std::int64_t>(0, last + 1 - w.in[axis] - w.pad_begin[axis]);
+}
+
 bool is_ordinary(const ops::Window &w) {
   constexpr std::int64_t kLongest = std::int64_t{1} << 28, kLargest = std::int64_t{1} << 40;
   std::int64_t area = 1;

@@ -37,6 +37,9 @@ void lay_down(ops::Window &window, Edge &x, Edge &y);
 /// The shape of x with other channels and these spatial lengths, in the order of a window over images.
 Shape image_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial);
 
+/// Padding behind the image that windows read; what lies behind the last of them is not part of it.
+std::int64_t read_padding(const ops::Window &window, std::size_t axis);
+
 /// Whether padding and steps stand in proportion to the image, as in every network. Scratch memory of kernels grows
 /// with both, so other windows are left to the operators' definitions, which look at taps one by one.
 bool is_ordinary(const ops::Window &window);

@@ -43,14 +43,14 @@ std::size_t channel_bytes(const graph::Graph &g) {
 
 }  // namespace
 
-PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched, bool is_part)
+PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched, const Within &within)
     : graph_(g),
       isa_(isa),
+      within_(within),
       constants_(graph::constant_bytes(g)),
       channel_bytes_(channel_bytes(g)),
       weights_(graph::run_limit(constants_, 0)),
-      watched_(watched),
-      is_part_(is_part) {}
+      watched_(watched) {}
 
 std::uint64_t key_of(std::span<const Tensor *const> inputs) {
   std::uint64_t key = kKeyOfNothing;
@@ -110,7 +110,11 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
 std::size_t PlanCache::run_limit(std::span<const Tensor *const> inputs) const {
   std::size_t bytes = 0;
   for (const Tensor *x : inputs) bytes += x->nbytes();
-  return graph::run_limit(constants_, bytes);
+  return limit_with(bytes);
+}
+
+std::size_t PlanCache::limit_with(std::size_t input_bytes) const {
+  return graph::run_limit(std::max(constants_, within_.constants), input_bytes);
 }
 
 void PlanCache::look(Outlook &outlook) const {
@@ -129,7 +133,7 @@ PlanEntryPtr PlanCache::add(Outlook &outlook) {
     outputs = outputs + storage_nbytes(form.dtype, element_count(form.shape));
   }
   graph::check_run((Size(entry->plan.arena_bytes) + entry->plan.lane_bytes + outputs).value(),
-                   graph::run_limit(constants_, inputs.value()));
+                   limit_with(inputs.value()));
   entry->bytes = entry->plan.bytes() + channel_bytes_;
   std::uint64_t key = kKeyOfNothing;
   for (const ops::TensorType &type : outlook.inputs) key = mixed(key, type.dtype, type.shape);

@@ -43,12 +43,19 @@ struct Outlook {
   graph::PartlyInferred known;
 };
 
+/// Where a graph stands that is a part of another one.
+struct Within {
+  bool is_part = false;       ///< shapes of its inputs change from run to run
+  std::size_t constants = 0;  ///< bytes of the whole, by which memory of its runs is measured
+  std::size_t depth = 0;      ///< of runs within runs
+};
+
 class PlanCache {
  public:
   static constexpr std::size_t kFewPlans = 8;     ///< that are kept whatever they take
   static constexpr std::size_t kMostPlans = 256;  ///< a run that looks for its plan looks at all of them
 
-  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {}, bool is_part = false);
+  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {}, const Within &within = {});
 
   /// The plan that fits these inputs, made now if need be. nullptr where shapes follow from data, and for a part whose
   /// plans have followed from too many values: then the outlooks are what is known by types, and by values where these
@@ -73,19 +80,20 @@ class PlanCache {
   };
 
   /// Whether it is worth while to look at values: a part in a loop that counts meets new ones in every run.
-  bool looks_at_values() const { return !is_part_ || values_.load(std::memory_order_relaxed) <= kMostValues; }
+  bool looks_at_values() const { return !within_.is_part || values_.load(std::memory_order_relaxed) <= kMostValues; }
   /// Finds out what is known, of inputs and values that the outlook has.
   void look(Outlook &outlook) const;
   PlanEntryPtr add(Outlook &outlook);
+  std::size_t limit_with(std::size_t input_bytes) const;
   void drop_oldest();
 
   const graph::Graph &graph_;
   Isa isa_;
+  Within within_;
   std::size_t constants_;      ///< bytes of the graph's
   std::size_t channel_bytes_;  ///< of numbers for each channel, which every plan has for itself
   Weights weights_;
   std::span<const graph::ValueId> watched_;
-  bool is_part_;
   std::atomic<std::size_t> values_{0};  ///< for which plans were to be made
   std::mutex mutex_;
   std::vector<Kept> kept_;

@@ -97,11 +97,8 @@ struct Runner::Staged {
   StagesPtr stages;
 };
 
-Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part)
-    : graph_(std::move(g)),
-      watched_(std::move(watched)),
-      is_part_(is_part),
-      plans_(graph_, isa(), watched_, is_part_) {}
+Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, const Within &within)
+    : graph_(std::move(g)), watched_(std::move(watched)), within_(within), plans_(graph_, isa(), watched_, within_) {}
 
 Runner::~Runner() = default;
 
@@ -129,7 +126,8 @@ void Runner::free_idle() const {
   for (std::size_t i = 0, plans = 0, bytes = 0; i < idle.size() && stale == 0; ++i) {
     if (i == 0 || idle[i].last_use != idle[i - 1].last_use) ++plans;
     bytes += idle[i].bytes;
-    const bool is_over = is_part_ ? bytes > kIdleBytesOfPart : plans > PlanCache::kFewPlans && bytes > kIdleBytes;
+    const bool is_over =
+        within_.is_part ? bytes > kIdleBytesOfPart : plans > PlanCache::kFewPlans && bytes > kIdleBytes;
     if (is_over) stale = idle[i].last_use;
   }
   pool_.drop([&](const PreparedRun &run) { return run.entry->dropped || run.entry->last_use <= stale; });
@@ -236,7 +234,7 @@ Runner::StagesPtr Runner::make_stages(Outlook &by_types, Outlook &by_values) con
     const auto known = by_division_.find(division.key);
     if (known != by_division_.end()) staged.stages = known->second;
   }
-  if (!staged.stages) staged.stages = std::make_shared<const Stages>(graph_, division, watched_);
+  if (!staged.stages) staged.stages = std::make_shared<const Stages>(graph_, division, watched_, within_);
   const NoFork section;
   const std::lock_guard lock(mutex_);
   if (by_division_.size() >= kStagedLimit) by_division_.clear();

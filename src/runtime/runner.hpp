@@ -35,8 +35,8 @@ struct Look {
 class Runner {
  public:
   /// The graph as passes have left it, and the values to watch, of which those that are not float32 are never shown.
-  /// `is_part`: shapes of its inputs change from run to run, so that large memory for other shapes is not kept.
-  Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part = false);
+  /// A part keeps no large memory for other shapes.
+  Runner(graph::Graph g, std::vector<graph::ValueId> watched, const Within &within = {});
   ~Runner();
 
   const graph::Graph &graph() const { return graph_; }
@@ -71,7 +71,7 @@ class Runner {
 
   graph::Graph graph_;
   std::vector<graph::ValueId> watched_;
-  bool is_part_;
+  Within within_;
   mutable PlanCache plans_;
   mutable RunPool pool_;
   mutable std::mutex mutex_;

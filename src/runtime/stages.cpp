@@ -17,11 +17,15 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
+// What follows an If of a branch that a run has chosen is planned in a run within that run. So deep, Ifs run by their
+// definition, which nests no further.
+constexpr std::size_t kDeepest = 32;
+
 std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 
 /// Whether a node stops whatever the shapes of its operands, since what it makes depends on data.
-bool stops_by_data(const Node &node, const std::vector<bool> &follows_from_shapes) {
-  if (!node.op->make) return !node.bodies.empty() && node.op != &ops::kIf;
+bool stops_by_data(const Node &node, const std::vector<bool> &follows_from_shapes, bool takes_branches) {
+  if (!node.op->make) return !node.bodies.empty() && !(takes_branches && node.op == &ops::kIf);
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     if (node.op->shapes_from.holds(i) && node.inputs[i] != kNoValue && !follows_from_shapes[at(node.inputs[i])])
       return true;
@@ -53,18 +57,21 @@ Division divide(const graph::Graph &g, const graph::PartlyInferred &known) {
   return division;
 }
 
-Runner::Stages::Stages(const graph::Graph &g, const Division &division, const std::vector<ValueId> &watched)
+Runner::Stages::Stages(const graph::Graph &g, const Division &division, const std::vector<ValueId> &watched,
+                       const Within &within)
     : graph_(g),
       is_watched_(g.values.size(), false),
       is_held_(g.values.size(), false),
-      constants_(graph::constant_bytes(g)) {
+      constants_(std::max(graph::constant_bytes(g), within.constants)),
+      depth_(within.depth) {
   for (const ValueId v : watched) is_watched_[at(v)] = true;
-  if (std::ranges::any_of(division.branches, [](const auto &branch) { return branch.has_value(); })) {
+  if (takes_branches() &&
+      std::ranges::any_of(division.branches, [](const auto &branch) { return branch.has_value(); })) {
     graph::Graph chosen = g;
     graph::inline_branches(chosen, division.branches);
     // Values that are watched must stay what they are.
     if (watched.empty()) graph::run_passes(chosen, graph::Pipeline::execution);
-    whole_ = std::make_unique<Runner>(std::move(chosen), watched);
+    whole_ = std::make_unique<Runner>(std::move(chosen), watched, Within{false, constants_, depth_ + 1});
     return;
   }
   cut(division);
@@ -74,10 +81,12 @@ Runner::Stages::Stages(const graph::Graph &g, const Division &division, const st
       for (const auto &body : g.nodes[n].bodies) {
         graph::Graph optimized = *body;
         graph::run_passes(optimized, graph::Pipeline::execution);
-        bodies_[body.get()] = std::make_unique<Runner>(std::move(optimized), std::vector<ValueId>(), true);
+        bodies_[body.get()] = std::make_unique<Runner>(std::move(optimized), std::vector<ValueId>(), part_of_whole());
       }
   }
 }
+
+bool Runner::Stages::takes_branches() const { return depth_ < kDeepest; }
 
 /// A node is in the first stage in which all that it reads is there. What else stops a part, that part finds out.
 void Runner::Stages::cut(const Division &division) {
@@ -96,7 +105,8 @@ void Runner::Stages::cut(const Division &division) {
       is_known = is_known && (node.op->reads_shapes || follows_from_shapes[at(v)]);
     }
     if (s == stages_.size()) stages_.emplace_back();
-    const bool stops = division.is_stop[n] || (!division.is_first[n] && stops_by_data(node, follows_from_shapes));
+    const bool stops =
+        division.is_stop[n] || (!division.is_first[n] && stops_by_data(node, follows_from_shapes, takes_branches()));
     const std::size_t part = stops ? 0 : s + 1;
     (stops ? stages_[s].stops : stages_[s].nodes).push_back(n);
     for (const ValueId v : node.inputs)
@@ -142,7 +152,7 @@ void Runner::Stages::add_part(Stage &stage) const {
     }
     g.nodes.push_back(std::move(node));
   }
-  part.runner = std::make_unique<Runner>(std::move(g), std::move(watched), true);
+  part.runner = std::make_unique<Runner>(std::move(g), std::move(watched), part_of_whole());
   stage.part = std::move(part);
 }
 

@@ -23,7 +23,8 @@ Division divide(const graph::Graph &g, const graph::PartlyInferred &known);
 class Runner::Stages {
  public:
   /// The graph outlives them.
-  Stages(const graph::Graph &g, const Division &division, const std::vector<graph::ValueId> &watched);
+  Stages(const graph::Graph &g, const Division &division, const std::vector<graph::ValueId> &watched,
+         const Within &within);
 
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look) const;
 
@@ -41,13 +42,17 @@ class Runner::Stages {
   using Values = std::vector<Tensor>;  ///< by value id of the whole graph
   void cut(const Division &division);
   void add_part(Stage &stage) const;
+  /// Whether an If whose branch a run has chosen becomes that branch.
+  bool takes_branches() const;
+  Within part_of_whole() const { return {true, constants_, depth_ + 1}; }
   void run_part(const Part &part, Values &values, const Look &look) const;
   void run_stop(const graph::Node &node, Values &values, std::size_t limit, const Look &look) const;
   Tensor read(graph::ValueId v, const Values &values) const;
 
   const graph::Graph &graph_;
   std::vector<bool> is_watched_, is_held_;  ///< by value; held: read by others than the part that makes it
-  std::size_t constants_;
+  std::size_t constants_;                   ///< bytes of the whole model's
+  std::size_t depth_;                       ///< of runs within runs
   std::unique_ptr<Runner> whole_;  ///< where branches took the place of their nodes; then there is nothing else
   std::vector<Stage> stages_;
   std::map<const graph::Graph *, std::unique_ptr<Runner>> bodies_;

@@ -32,6 +32,7 @@ class Grouping {
         rotary_(call.attrs.get_int("do_rotary", 0) != 0),
         interleaved_(call.attrs.get_int("rotary_interleaved", 0) != 0) {
     const std::int64_t total = f_.total(call);
+    if (total < 0) fail(QTN_EINVAL, kName, ": total_sequence_length is ", total);
     const Tensor *added = call.in(kAdded);
     if (added && added->dim(3) != total)
       fail(QTN_ESHAPE, kName, ": attention_bias is ", to_string(added->shape()), ", total_sequence_length ", total);

@@ -102,7 +102,7 @@ Tensor on_positive_scales(const Tensor &integers, std::span<const float> scales,
   const Shape &shape = integers.shape();
   const bool one = scales.size() == 1 && block == 0;
   const std::int64_t inner = one ? 1 : element_count(shape, axis + 1, shape.size()), dim = one ? 1 : shape[axis],
-                     span = block == 0 ? 1 : block, parts = (dim + span - 1) / span;
+                     span = block == 0 ? 1 : block, parts = dim / span + (dim % span != 0);
   const std::vector<std::int64_t> codes = int_values(integers, "integers");
   const Tensor bytes(QTN_INT8, shape), reals(QTN_FLOAT32, shape);
   std::int64_t least = 0, most = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CausalConvWithState of opset 27: each channel convolved with what came before, of which the end is kept. As that of
 // ONNX Runtime, it also takes taps that lie `dilation` places apart.
+#include <algorithm>
 #include <cmath>
 
-#include "base/size.hpp"
+#include "base/parallel.hpp"
 #include "ops/common/infer.hpp"
-#include "ops/common/lane_tasks.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -46,27 +46,40 @@ Types infer(const Call &call) {
   return types;
 }
 
+/// The elements of a channel by their place; those of the state, if there is one, are at places below 0.
+struct Line {
+  const float *x, *past;
+  std::int64_t length, before;
+
+  /// Those from `place` on, so many of them: visit(which of them, element).
+  template <class Visit>
+  void read(std::int64_t place, std::int64_t count, const Visit &visit) const {
+    const std::int64_t old = std::clamp<std::int64_t>(-place, 0, count);
+    for (std::int64_t i = 0; i < old; ++i) visit(i, past ? past[before + place + i] : 0.0f);
+    for (std::int64_t i = old; i < count; ++i) visit(i, x[place + i]);
+  }
+};
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &w = *call.in(1);
   const std::int64_t channels = x.dim(1), length = x.dim(2), taps = w.dim(2), before = places_before(call),
                      dilation = call.attrs.get_int("dilation", 1);
   const float *past = call.in(3) ? call.in(3)->as<const float>() : nullptr,
               *bias = call.in(2) ? call.in(2)->as<const float>() : nullptr;
-  float *y = outputs[0].has_data() ? outputs[0].as<float>() : nullptr;
+  float *all = outputs[0].has_data() ? outputs[0].as<float>() : nullptr;
   float *kept = outputs.size() > 1 && outputs[1].has_data() ? outputs[1].as<float>() : nullptr;
   const bool active = has_activation(call);
-  std::vector<float> memory((Size(current_threads()) * (before + length)).value());
-  for_tasks(x.dim(0) * channels, memory.data(), before + length, [&](std::int64_t row, float *line) {
-    std::fill_n(line, before, 0.0f);
-    if (past) std::copy_n(past + row * before, before, line);
-    std::copy_n(x.as<const float>() + row * length, length, line + before);
-    const float *tap = w.as<const float>() + row % channels * taps;
-    for (std::int64_t t = 0; y && t < length; ++t) {
-      float sum = bias ? bias[row % channels] : 0;
-      for (std::int64_t k = 0; k < taps; ++k) sum += tap[k] * line[t + k * dilation];
-      y[row * length + t] = active ? sum / (1 + std::exp(-sum)) : sum;
-    }
-    if (kept) std::copy_n(line + length, before, kept + row * before);
+  parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t task) {
+    const auto row = static_cast<std::int64_t>(task);
+    const Line line{x.as<const float>() + row * length, past ? past + row * before : nullptr, length, before};
+    if (kept) line.read(length - before, before, [&, to = kept + row * before](auto i, float v) { to[i] = v; });
+    if (!all) return;
+    float *y = all + row * length;
+    std::fill_n(y, length, bias ? bias[row % channels] : 0.0f);
+    for (std::int64_t k = 0; k < taps; ++k)
+      line.read(k * dilation - before, length,
+                [y, tap = w.as<const float>()[row % channels * taps + k]](auto i, float v) { y[i] += tap * v; });
+    for (std::int64_t t = 0; active && t < length; ++t) y[t] = y[t] / (1 + std::exp(-y[t]));
   });
 }
 

@@ -3,6 +3,7 @@
 // that of ONNX Runtime, it also takes fewer heads of queries and keys than of values, which then share them.
 #include <cmath>
 
+#include "base/counted.hpp"
 #include "base/size.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/lane_tasks.hpp"
@@ -67,7 +68,7 @@ Types infer(const Call &call) {
   require_shape(kName, "key", *call.in(1), {f.batches, f.places, mul_dims(kName, f.key_heads, f.d_k)});
   require_shape(kName, "value", *call.in(2), {f.batches, f.places, mul_dims(kName, f.kv_heads, f.d_v)});
   if (call.in(3)) require_shape(kName, "past_state", *call.in(3), f.state());
-  check_rate("decay", call.in(4), f.gated(), f, f.kv_heads, f.kv_heads * f.d_k);
+  check_rate("decay", call.in(4), f.gated(), f, f.kv_heads, mul_dims(kName, f.kv_heads, f.d_k));
   check_rate("beta", call.in(5), f.corrected(), f, f.kv_heads, 1);
   const qdtype dtype = call.in(0)->dtype();
   Types types{{dtype, {f.batches, f.places, mul_dims(kName, f.y_heads(), f.d_v)}},
@@ -151,7 +152,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   else
     std::fill_n(states.as<float>(), states.count(), 0.0f);
   const Head heads(f, in, scale, y);
-  std::vector<float> memory((Size(current_threads()) * f.d_v).value());
+  CountedVector<float> memory((Size(current_threads()) * f.d_v).value());
   for_tasks(f.batches * f.kv_heads, memory.data(), f.d_v, [&](std::int64_t at, float *added) {
     heads.run(at / f.kv_heads, at % f.kv_heads, states.as<float>() + at * f.d_k * f.d_v, added);
   });

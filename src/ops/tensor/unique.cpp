@@ -2,6 +2,7 @@
 #include <compare>
 #include <numeric>
 
+#include "base/counted.hpp"
 #include "ops/common/contiguous.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/made.hpp"
@@ -32,15 +33,23 @@ struct Rows {
 };
 
 struct Found {
-  std::vector<std::int64_t> first, inverse, counts;
+  std::vector<std::int64_t> first;
+  CountedVector<std::int64_t> inverse;
+  std::vector<std::int64_t> counts;
 };
+
+/// The same of rows without elements, of which there may be any number in no memory: they are all equal.
+Found find_empty(const Rows &rows, bool wants_inverse) {
+  if (rows.dim == 0) return {};
+  return {{0}, CountedVector<std::int64_t>(wants_inverse ? static_cast<std::size_t>(rows.dim) : 0), {rows.dim}};
+}
 
 /// The rows that differ: their first places, how many there are of each, and which of them each row is.
 Found find(const Rows &rows, const std::int64_t *ranks, bool sorted) {
   std::vector<RankedPlace> order;  // by the first element of a row, which decides between most
   order.reserve(static_cast<std::size_t>(rows.dim));
-  const bool is_one = rows.inner * rows.outer == 1, is_none = rows.inner * rows.outer == 0;
-  for (std::int64_t i = 0; i < rows.dim; ++i) order.push_back({is_none ? 0 : ranks[i * rows.inner], i});
+  const bool is_one = rows.inner * rows.outer == 1;
+  for (std::int64_t i = 0; i < rows.dim; ++i) order.push_back({ranks[i * rows.inner], i});
   const auto compare = [&](const RankedPlace &a, const RankedPlace &b) {
     return a.rank != b.rank || is_one ? a.rank <=> b.rank : rows.order(ranks, a.index, b.index);
   };
@@ -86,7 +95,8 @@ std::vector<Tensor> make(const Call &call) {
   const bool flat = !call.attrs.has("axis"), sorted = call.attrs.get_int("sorted", 1) != 0;
   const std::size_t axis = flat ? 0 : normalize_axis(call.attrs.get_int("axis", 0), x.rank(), "Unique");
   const Rows rows(x, flat, axis);
-  const Found found = find(rows, ranks_of(x).as<const std::int64_t>(), sorted);
+  const Found found = rows.inner * rows.outer == 0 ? find_empty(rows, call.output_count > 2)
+                                                   : find(rows, ranks_of(x).as<const std::int64_t>(), sorted);
 
   Shape shape = flat ? Shape{0} : x.shape();
   shape[axis] = static_cast<std::int64_t>(found.first.size());

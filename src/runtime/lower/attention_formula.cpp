@@ -235,7 +235,7 @@ class Finder {
   /// Keys and values that are repeated alike are read once for all queries that share them.
   bool take_shared_heads(AttentionFormula &formula, Nodes &inside) const {
     const Repeated keys = repeated(formula.keys), values = repeated(formula.values);
-    if (keys.times == 0 || keys.times != values.times) return false;
+    if (keys.times < 2 || keys.times != values.times) return false;  // queries have an axis more where heads are shared
     formula.keys = keys.heads;
     formula.values = values.heads;
     formula.sharing = keys.times;

@@ -55,9 +55,11 @@ DynamicWeights dynamic_weights(Lowering &l, LinearWeights w, std::size_t channel
   return found;
 }
 
-/// The windows of the node over x, which then has their borders itself: those get a zero point that only the run knows.
+/// The windows of the node over x, which then has the borders that they read itself: those get a zero point that only
+/// the run knows.
 DynamicOperand image_on_own_grid(Lowering &l, ValueId x, ops::Window &window) {
   const ops::OwnGrid grid = ops::own_grid(l.node().op->name, l.node().attrs);
+  for (std::size_t axis = 0; axis < window.in.size(); ++axis) window.pad_end[axis] = read_padding(window, axis);
   const Shape &shape = l.shape_of(x);
   const Shape begin = image_shape(shape, 0, window.pad_begin);
   const auto [entry, is_new] = l.own_image_grids.try_emplace({x, grid, {window.pad_begin, window.pad_end}});
@@ -88,13 +90,15 @@ bool lower_dynamic_convolution(Lowering &l) {
   Edge y = l.edge(to);
   lay_down(window, x.q, y);
   const LinearWeights &integers = w.integers;
-  const bool depthwise = integers.out == 1 && integers.groups > 1 && weight.dim(1) == 1;
-  if (!depthwise || !is_flat(window)) {
-    l.add_step(make_dynamic_conv(x, y, window, w, l.clamp(), l.isa, l.pack_cache()));
+  const bool depthwise = integers.out == 1 && integers.groups > 1 && weight.dim(1) == 1 && is_flat(window);
+  // One node may meet images of one plane and of several, which want other packs.
+  const PackCache cache = part_of(l.pack_cache(), depthwise, 2);
+  if (!depthwise) {
+    l.add_step(make_dynamic_conv(x, y, window, w, l.clamp(), l.isa, cache));
   } else {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     const ops::Clamp clamp = w.bias.empty() ? l.clamp() : ops::Clamp{-kInfinity, kInfinity};
-    auto made = make_dynamic_depthwise(x, y, window, integers, clamp, l.isa, l.pack_cache());
+    auto made = make_dynamic_depthwise(x, y, window, integers, clamp, l.isa, cache);
     TailedStep &step = *made;
     l.add_step(std::move(made));
     if (!w.bias.empty()) step.append(make_real_bias_tail(l.real(l.input(4)), l.clamp()), to, ops::kAdd.name);

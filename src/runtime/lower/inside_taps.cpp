@@ -21,9 +21,7 @@ InsideTaps::InsideTaps(const ops::Window &window) : all_(window), inside_(window
     for (; first + 1 < end && pad >= window.dilation[axis] && !meets_image(window, axis, first); ++first)
       pad -= window.dilation[axis];
     inside_.kernel[axis] = end - first;
-    const std::int64_t last =
-        (window.out[axis] - 1) * window.stride[axis] + (inside_.kernel[axis] - 1) * window.dilation[axis];
-    inside_.pad_end[axis] = std::max<std::int64_t>(0, last + 1 - window.in[axis] - pad);
+    inside_.pad_end[axis] = read_padding(inside_, axis);
   }
 }
 

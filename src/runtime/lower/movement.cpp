@@ -71,11 +71,12 @@ struct Run {
   std::int64_t first, count;
 };
 
-/// What a Gather takes of so many channels, in that order.
+/// What a Gather takes of so many channels, in that order; nothing where it takes one that there is not.
 std::vector<Run> runs_of(const Tensor &indices, std::int64_t channels) {
   std::vector<Run> runs;
   for (const std::int64_t index : int_values(indices, "indices")) {
     const std::int64_t channel = index < 0 ? index + channels : index;
+    if (channel < 0 || channel >= channels) return {};
     if (!runs.empty() && runs.back().first + runs.back().count == channel)
       ++runs.back().count;
     else
@@ -96,8 +97,7 @@ bool choose_channels(Lowering &l) {
   const SlotId x = l.integer(l.input(0));
   const std::int64_t channels = l.form(x).shape[1];
   const std::vector<Run> runs = runs_of(l.constant_of(l.input(1)), channels);
-  const auto is_outside = [&](const Run &run) { return run.first < 0 || run.first + run.count > channels; };
-  if (runs.size() > kMostRuns || !lies_as_image(l.form(x)) || std::ranges::any_of(runs, is_outside)) return false;
+  if (runs.empty() || runs.size() > kMostRuns || !lies_as_image(l.form(x))) return false;
   const SlotId y = l.integer_output(l.output(), shape, channels_last_strides(shape));
   std::ptrdiff_t channel = 0;
   for (const Run &run : runs) {

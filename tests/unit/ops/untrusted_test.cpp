@@ -181,6 +181,40 @@ void blocks_without_end(void **) {
              {&x, &b, &scale});
 }
 
+/// Rows without elements are all equal, as NumPy has it, and any number of them takes no memory.
+void rows_without_elements(void **) {
+  const Tensor five = ones({5, 0}), many = ones({kMany, 0}), none = ones({0, 3});
+  const Attrs rows = attrs({{"axis", std::int64_t{0}}});
+  const auto found = run("Unique", rows, {&five}, 4);
+  assert_true(found[0].shape() == Shape({1, 0}));
+  expect_equal(found[1], ints({0}), 0, "first places");
+  expect_equal(found[2], ints({0, 0, 0, 0, 0}), 0, "which of them each is");
+  expect_equal(found[3], ints({5}), 0, "how many");
+  assert_true(run("Unique", rows, {&many}, 2)[0].shape() == Shape({1, 0}));
+  assert_int_equal(run("Unique", rows, {&none}, 4)[3].count(), 0);
+}
+
+/// Taps that lie farther apart than memory reaches read what is there.
+void taps_far_apart(void **) {
+  const Tensor x = Tensor::from<float>(QTN_FLOAT32, {1, 1, 3}, std::vector<float>{1, 2, 3});
+  const Tensor w = Tensor::from<float>(QTN_FLOAT32, {1, 1, 2}, std::vector<float>{5, 2});
+  const Tensor y = Tensor::from<float>(QTN_FLOAT32, {1, 1, 3}, std::vector<float>{2, 4, 6});
+  expect_equal(run("CausalConvWithState", attrs({{"dilation", kMany}}), {&x, &w})[0], y, 0, "y");
+  refuse(QTN_ENOMEM, "", "CausalConvWithState", attrs({{"dilation", kMany << 8}}), {&x, &w}, 2);
+}
+
+/// As large as a block may be said to be, it is all of the axis.
+void blocks_beyond_the_axis(void **) {
+  const std::int16_t codes[] = {1, -2, 3, 4, 5, -6};
+  const float scales[] = {-0.5f, 2, 0.25f};
+  const Tensor q = Tensor::from<std::int16_t>(QTN_INT16, {3, 2}, codes),
+               s = Tensor::from<float>(QTN_FLOAT32, {3, 1}, scales);
+  const Tensor y = Tensor::from<float>(QTN_FLOAT32, {3, 2}, std::vector<float>{-0.5f, 1, 6, 8, 1.25f, -1.5f});
+  for (const std::int64_t block : {std::int64_t{2}, kMany, kHuge})
+    expect_equal(run("DequantizeLinear", attrs({{"axis", std::int64_t{1}}, {"block_size", block}}), {&q, &s})[0], y, 0,
+                 cat("blocks of ", block));
+}
+
 /// Elements of an 8-bit tensor are moved as they are, and zeros are those of its grid.
 void moved_integers(void **) {
   const QuantizerPtr grid = per_tensor(QTN_UINT8, 0.5, 10);
@@ -242,12 +276,13 @@ void moved_floats(void **) {
 int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(indices_outside),    cmocka_unit_test(lengths_outside),
-      cmocka_unit_test(sizes_without_end),  cmocka_unit_test(regions_without_end),
-      cmocka_unit_test(attention_must_fit), cmocka_unit_test(moved_integers),
-      cmocka_unit_test(moved_floats),       cmocka_unit_test(attention_of_nothing),
-      cmocka_unit_test(blocks_without_end), cmocka_unit_test(rows_of_nothing),
-      cmocka_unit_test(truths_of_any_bytes),
+      cmocka_unit_test(indices_outside),     cmocka_unit_test(lengths_outside),
+      cmocka_unit_test(sizes_without_end),   cmocka_unit_test(regions_without_end),
+      cmocka_unit_test(attention_must_fit),  cmocka_unit_test(moved_integers),
+      cmocka_unit_test(moved_floats),        cmocka_unit_test(attention_of_nothing),
+      cmocka_unit_test(blocks_without_end),  cmocka_unit_test(rows_of_nothing),
+      cmocka_unit_test(truths_of_any_bytes), cmocka_unit_test(rows_without_elements),
+      cmocka_unit_test(taps_far_apart),      cmocka_unit_test(blocks_beyond_the_axis),
   };
   return cmocka_run_group_tests_name("ops/untrusted", tests, nullptr, nullptr);
 }

@@ -26,14 +26,14 @@ struct Formula {
   bool transposed_after = true, clamped = false;
   bool integer = false, centered = false;  ///< products by DynamicMatMul
   std::int64_t past = 0;                   ///< of the keys, which come as an input of their own, by head
-  std::int64_t sharing = 1;                ///< heads of queries that share one of keys and values
+  std::int64_t sharing = 0;                ///< how often heads of keys and values are repeated for those of queries
   Term of_keys{nullptr, {}}, of_queries{nullptr, {}};  ///< what happens to them before they meet
   bool turned_last = false;                            ///< keys are turned after that, not before
   bool guarded = false;                                ///< shares that are no numbers become zeros
   bool rounds_otherwise = false;                       ///< than the single steps, as one factor for two does
   std::size_t leaves = 0;                              ///< steps beside the one of attention
 
-  std::int64_t key_heads() const { return heads / sharing; }
+  std::int64_t key_heads() const { return heads / std::max<std::int64_t>(sharing, 1); }
 
   graph::Graph build(bool shown) const {
     GraphBuilder b;
@@ -42,7 +42,7 @@ struct Formula {
     b.node("Transpose", "tq", {"q"}, {"qh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
     const std::string q = of_queries.op ? add_change(b, of_queries, "qh") : "qh";
     std::string k = "kh", v = "vh";
-    if (past > 0 || sharing > 1 || of_keys.op) {
+    if (past > 0 || sharing > 0 || of_keys.op) {
       b.node("Transpose", "tk", {"k"}, {"kn"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
       b.node("Transpose", "tv", {"v"}, {"vn"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
       k = "kn", v = "vn";
@@ -52,7 +52,7 @@ struct Formula {
         b.node("Concat", "jv", {"vp", "vn"}, {"vc"}, attrs({{"axis", std::int64_t{-2}}}));
         k = "kc", v = "vc";
       }
-      if (sharing > 1) k = repeated(b, k, features), v = repeated(b, v, values);
+      if (sharing > 0) k = repeated(b, k, features), v = repeated(b, v, values);
       const auto turn = [&] {
         b.node("Transpose", "turn", {k}, {"turned"}, attrs({{"perm", Ints{0, 1, 3, 2}}}));
         k = "turned";
@@ -83,7 +83,7 @@ struct Formula {
       outputs[0] = "joined";
     }
     if (shown) outputs.push_back(last);
-    if (sharing > 1) outputs.push_back(past > 0 ? "kc4" : "kn4");  // for which no run reads keys
+    if (sharing > 0) outputs.push_back(past > 0 ? "kc4" : "kn4");  // for which no run reads keys
     return b.build(outputs);
   }
 
@@ -265,12 +265,8 @@ void test_shared_heads(void **) {
     for (const std::int64_t queries : {1, 5, 40})
       for (const std::int64_t past : {0, 33})
         for (const bool integer : {false, true}) {
-          const Formula formula{.heads = 4,
-                                .queries = queries,
-                                .keys = past + 7,
-                                .integer = integer,
-                                .past = past,
-                                .sharing = sharing};
+          const Formula formula{
+              .heads = 4, .queries = queries, .keys = past + 7, .integer = integer, .past = past, .sharing = sharing};
           const std::vector<std::vector<Term>> terms{{},
                                                      {{"Mul", {}}, {"Add", {2, 1, 1, past + 7}}},
                                                      {{"Add", {1, 4, queries, past + 7}}},
@@ -290,6 +286,7 @@ void test_shared_heads(void **) {
                    .of_queries = {"Mul", {}, true, 0.25f},
                    .guarded = true},
                   "shared heads, multiplied and guarded");
+  expect_one_step({.terms = {{"Add", {2, 3, 5, 7}}}, .sharing = 1}, "heads that are repeated once");
 }
 
 /// The same bits everywhere, since sums of integers have no order.
@@ -530,12 +527,12 @@ void test_rounded_result(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_dialects),    cmocka_unit_test(qtn::test::test_sizes),
-      cmocka_unit_test(qtn::test::test_integers),    cmocka_unit_test(qtn::test::test_broadcasts),
-      cmocka_unit_test(qtn::test::test_windows),     cmocka_unit_test(qtn::test::test_rows_without_keys),
-      cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result),
-      cmocka_unit_test(qtn::test::test_pasts),       cmocka_unit_test(qtn::test::test_hidden_keys),
-      cmocka_unit_test(qtn::test::test_guards),      cmocka_unit_test(qtn::test::test_other_guards_stay),
+      cmocka_unit_test(qtn::test::test_dialects),     cmocka_unit_test(qtn::test::test_sizes),
+      cmocka_unit_test(qtn::test::test_integers),     cmocka_unit_test(qtn::test::test_broadcasts),
+      cmocka_unit_test(qtn::test::test_windows),      cmocka_unit_test(qtn::test::test_rows_without_keys),
+      cmocka_unit_test(qtn::test::test_others_stay),  cmocka_unit_test(qtn::test::test_rounded_result),
+      cmocka_unit_test(qtn::test::test_pasts),        cmocka_unit_test(qtn::test::test_hidden_keys),
+      cmocka_unit_test(qtn::test::test_guards),       cmocka_unit_test(qtn::test::test_other_guards_stay),
       cmocka_unit_test(qtn::test::test_shared_heads), cmocka_unit_test(qtn::test::test_factors_of_keys)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

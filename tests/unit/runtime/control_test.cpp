@@ -122,7 +122,7 @@ void counters_have_no_plans(void **) {
   const graph::Graph g = b.build({"y"});
   const Tensor x(QTN_FLOAT32, {12});
   for (const bool is_part : {false, true}) {
-    runtime::PlanCache plans(g, isa(), {}, is_part);
+    runtime::PlanCache plans(g, isa(), {}, {is_part});
     int refused = 0;
     for (std::int64_t n = 1; n <= 12; ++n) {
       const Tensor end = ints({n});

@@ -157,7 +157,8 @@ struct DynamicConv {
     if (zeros) b.constant(name + ".z", integers({zeros}));
     if (bias) b.constant(name + ".b", random({w[0]}, -9, 9, 4));
     b.node("DynamicQuantizeConv", name,
-           {"x", name + ".w", name + ".s", zeros ? name + ".z" : "", bias ? name + ".b" : ""}, {name + ".y"}, attributes);
+           {"x", name + ".w", name + ".s", zeros ? name + ".z" : "", bias ? name + ".b" : ""}, {name + ".y"},
+           attributes);
   }
 };
 
@@ -223,6 +224,31 @@ void test_convolutions_of_one_value(void **) {
   const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
   const auto is_quantize = [](const auto &node) { return node.at("op") == "DynamicQuantizeLinear"; };
   assert_int_equal(std::ranges::count_if(profile.at("nodes"), is_quantize), 3);
+}
+
+/// A node of volumes that meets several planes and one, in either order, in one session.
+void test_volumes_of_one_plane(void **) {
+  const DynamicConv conv{{}, {8, 1, 1, 3, 3}, window({}, {}, 8), QTN_INT8, 0, 8, true};
+  GraphBuilder b;
+  b.input("x", {1, 8, -1, 9, 3});
+  conv.add(b, "conv");
+  const graph::Graph g = b.build({"conv.y"});
+  for (const bool one_first : {false, true}) {
+    const runtime::Session session(g, {runtime::Engine::native, 1});
+    for (const bool one : {one_first, !one_first}) {
+      const Tensor x = random({1, 8, one ? 1 : 4, 9, 3}, -1, 2, 5), *inputs[] = {&x};
+      const Tensor want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs)[0];
+      expect_equal(session.run(inputs)[0], want, cat("planes: ", x.dim(2), one_first ? ", one first" : ""));
+    }
+  }
+}
+
+/// Padding that no window reads takes no memory: here that would be eight gigabytes.
+void test_unread_padding(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 8, 1, 1, 1});
+  DynamicConv{{}, {3, 8, 1, 1, 1}, window({0, 0, 0, 1000, 1000, 1000}, {1024, 1024, 1024})}.add(b, "conv");
+  expect_native_is_reference(b.build({"conv.y"}), random({1, 8, 1, 1, 1}, -1, 2, 5), {});
 }
 
 void test_grids_are_found_once(void **) {
@@ -293,12 +319,19 @@ void test_weights_only(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_products),      cmocka_unit_test(qtn::test::test_rows),
-      cmocka_unit_test(qtn::test::test_wide_range),    cmocka_unit_test(qtn::test::test_ranges),
-      cmocka_unit_test(qtn::test::test_forms),         cmocka_unit_test(qtn::test::test_grids_are_found_once),
-      cmocka_unit_test(qtn::test::test_large_weights), cmocka_unit_test(qtn::test::test_deep_products),
-      cmocka_unit_test(qtn::test::test_weights_only),  cmocka_unit_test(qtn::test::test_convolutions),
+      cmocka_unit_test(qtn::test::test_products),
+      cmocka_unit_test(qtn::test::test_rows),
+      cmocka_unit_test(qtn::test::test_wide_range),
+      cmocka_unit_test(qtn::test::test_ranges),
+      cmocka_unit_test(qtn::test::test_forms),
+      cmocka_unit_test(qtn::test::test_grids_are_found_once),
+      cmocka_unit_test(qtn::test::test_large_weights),
+      cmocka_unit_test(qtn::test::test_deep_products),
+      cmocka_unit_test(qtn::test::test_weights_only),
+      cmocka_unit_test(qtn::test::test_convolutions),
       cmocka_unit_test(qtn::test::test_convolutions_of_one_value),
+      cmocka_unit_test(qtn::test::test_volumes_of_one_plane),
+      cmocka_unit_test(qtn::test::test_unread_padding),
   };
   return cmocka_run_group_tests_name("runtime/dynamic", tests, nullptr, nullptr);
 }

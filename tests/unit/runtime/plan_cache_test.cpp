@@ -3,6 +3,7 @@
 #include "runtime/plan_cache.hpp"
 
 #include "base/limits.hpp"
+#include "graph/budget.hpp"
 #include "runtime/support.hpp"
 
 namespace qtn::test {
@@ -35,7 +36,7 @@ PlanEntryPtr plan_of(PlanCache &plans, std::span<const Tensor *const> inputs) {
 /// Asks for the plan of inputs of each size, as runs do, and gives the plans.
 class Asked {
  public:
-  Asked(const graph::Graph &g, bool is_part = false) : graph_(g), plans_(graph_, isa(), {}, is_part) {}
+  Asked(const graph::Graph &g, bool is_part = false) : graph_(g), plans_(graph_, isa(), {}, {is_part}) {}
 
   PlanEntryPtr plan(std::int64_t size) {
     Shape shape = *graph_.value(graph_.inputs[0]).shape;
@@ -143,6 +144,16 @@ void test_idle_memory(void **) {
   run_in_turn(runtime::Session(g, {runtime::Engine::native, 1}), 1024, 40, std::size_t{26} << 20);
 }
 
+/// Constants of the whole pay for what its parts hold in a run, whichever part they belong to.
+void test_runs_of_parts(void **) {
+  const graph::Graph g = rows_of(4);
+  const Tensor x(QTN_FLOAT32, {3, 4}), *inputs[] = {&x};
+  constexpr std::size_t kWhole = std::size_t{1} << 30;
+  assert_true(PlanCache(g, isa()).run_limit(inputs) == graph::run_limit(0, x.nbytes()));
+  assert_true(PlanCache(g, isa(), {}, {.is_part = true, .constants = kWhole}).run_limit(inputs) ==
+              graph::run_limit(kWhole, x.nbytes()));
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -154,6 +165,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_values_that_come_again),
       cmocka_unit_test(qtn::test::test_plans_that_take_much),
       cmocka_unit_test(qtn::test::test_idle_memory),
+      cmocka_unit_test(qtn::test::test_runs_of_parts),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
