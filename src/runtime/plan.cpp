@@ -62,7 +62,9 @@ std::size_t Weights::bytes() const {
 
 std::size_t Plan::bytes() const {
   constexpr std::size_t kStepBytes = 1024;
-  return slots.capacity() * sizeof(Slot) + steps.size() * kStepBytes + constant_bytes;
+  std::size_t bytes = slots.capacity() * sizeof(Slot) + steps.size() * kStepBytes + constant_bytes;
+  for (const StepPtr &step : steps) bytes += step->held_bytes();
+  return bytes;
 }
 
 void place_slots(Plan &plan) {

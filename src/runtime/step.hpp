@@ -70,6 +70,9 @@ class Step {
   /// Bytes of scratch each lane needs.
   virtual std::size_t lane_bytes() const { return 0; }
 
+  /// Bytes of what the step holds for itself, where that grows with shapes or constants; weights are shared.
+  virtual std::size_t held_bytes() const { return 0; }
+
   /// Makes pixels of the output image lie `pixel` bytes apart, as part of a larger one. False: this step cannot.
   virtual bool spread_output(std::ptrdiff_t /*pixel*/) { return false; }
 

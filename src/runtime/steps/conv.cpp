@@ -91,6 +91,8 @@ class ImageStep final : public LinearStep {
         class_step_(product.groups * panels_),
         bias_(std::move(bias)) {}
 
+  std::size_t held_bytes() const override { return bias_.capacity() * sizeof(bias_[0]); }
+
  private:
   std::size_t strips_bytes() const {
     return round_up(padded_.most_strips(most_rows_) * sizeof(kernels::GemmStrip), kAlignment);

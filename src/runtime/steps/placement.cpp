@@ -16,6 +16,8 @@ class PlacementStep final : public Step {
     writes = {y};
   }
 
+  std::size_t held_bytes() const override { return placements_.capacity() * sizeof(Placement); }
+
   void run(const Context &c) const override {
     const Tensor &x = c.tensor(reads[0]), &y = c.tensor(writes[0]);
     const auto *from = static_cast<const std::byte *>(c.tensor(reads[1]).data());

@@ -141,7 +141,7 @@ struct KeysAndValues {
 class AttentionProducts;
 /// softmax(terms(q k)) v for matrices [..., M, D], [..., D, T] and [..., T, E] of floats under any strides, but those of
 /// a row of q and of y lie side by side. All queries of a head by all keys are in no place at once: threads take some
-/// rows at a time. The bits are those of the steps that it stands for. Keys and values may come in several parts, one
+/// rows at a time. The bits are those of the steps that it stands for, but where one factor stands for several. Keys and values may come in several parts, one
 /// after the other, where products are those of floats. `guarded`: see ScoreChange.
 StepPtr make_attention(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y,
                        std::vector<ScoreTerm> terms, bool guarded, std::unique_ptr<AttentionProducts> products,

@@ -144,6 +144,20 @@ void test_idle_memory(void **) {
   run_in_turn(runtime::Session(g, {runtime::Engine::native, 1}), 1024, 40, std::size_t{26} << 20);
 }
 
+/// What steps hold counts, so that many plans with long lists are not kept.
+void test_lists_of_steps(void **) {
+  constexpr std::int64_t kPlaces = 20000;
+  std::vector<std::int64_t> places(kPlaces);
+  for (std::int64_t i = 0; i < kPlaces; ++i) places[static_cast<std::size_t>(i)] = i * 7 % kPlaces;
+  GraphBuilder b;
+  b.input("x", {kPlaces, -1}).input("u", {kPlaces, -1});
+  b.constant("at", Tensor::from_ints(places).reshaped({kPlaces, 1})).node("ScatterND", "put", {"x", "at", "u"}, {"y"});
+  const graph::Graph g = b.build({"y"});
+  PlanCache plans(g, isa());
+  const Tensor x(QTN_FLOAT32, {kPlaces, 3}), *inputs[] = {&x, &x};
+  assert_true(plan_of(plans, inputs)->bytes > 2 * sizeof(std::int64_t) * kPlaces);
+}
+
 /// Constants of the whole pay for what its parts hold in a run, whichever part they belong to.
 void test_runs_of_parts(void **) {
   const graph::Graph g = rows_of(4);
@@ -166,6 +180,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_plans_that_take_much),
       cmocka_unit_test(qtn::test::test_idle_memory),
       cmocka_unit_test(qtn::test::test_runs_of_parts),
+      cmocka_unit_test(qtn::test::test_lists_of_steps),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

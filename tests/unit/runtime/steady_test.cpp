@@ -149,7 +149,7 @@ void test_plans_of_values(void **) {
   GraphBuilder b;
   b.input("x", {1, 100}).input("k", {1}, QTN_INT64).constant("begin", ints({0})).constant("axis", ints({1}));
   b.node("Slice", "slice", {"x", "begin", "k", "axis"}, {"c"}).node("Sigmoid", "sigmoid", {"c"}, {"y"});
-  const runtime::Runner part(b.build({"y"}), {}, true);
+  const runtime::Runner part(b.build({"y"}), {}, {true});
   const Tensor x = random({1, 100}, -1, 1, 5);
   std::vector<Tensor> outputs(1);
   const auto allocations = [&](std::int64_t length) {
