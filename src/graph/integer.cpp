@@ -83,9 +83,11 @@ std::string linear_misfit(const Graph &g, const Node &node) {
                                                          : "its result is on a grid that is not of 8 bits";
 }
 
-/// Absent, or constant: one number, or one for each of the columns.
+/// Absent, or constant: one number, or one for each of the columns, side by side.
 bool of_columns(const Value *v, std::int64_t columns) {
-  return !v || (v->is_constant() && !v->quantizer && (v->constant.count() == 1 || v->constant.count() == columns));
+  if (!v) return true;
+  const Tensor &t = v->constant;
+  return v->is_constant() && !v->quantizer && (t.count() == 1 || (t.count() == columns && t.shape().back() == columns));
 }
 
 bool are_scales(const Tensor &t) {

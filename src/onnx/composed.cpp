@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "onnx/file_budget.hpp"
 #include "onnx/names.hpp"
 #include "onnx/packed_sequences.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -45,17 +46,18 @@ struct File {
   std::int64_t opset;
   const DataFolder &folder;
   graph::UniqueNames names;
-  Made made = {};
+  Made made;
 };
 
 /// Sequences are no values: where one is left, nothing makes it.
 void refuse_sequences(const GraphProto &graph, const Scope &scope) {
+  const auto is_sequence = [&](const std::string &name) { return !name.empty() && scope.sequences.contains(name); };
   for (const ValueInfo &output : graph.outputs)
-    if (scope.sequences.contains(output.name))
+    if (is_sequence(output.name))
       fail(QTN_EUNSUPPORTED, "output \"", output.name, "\" is a sequence, which is not supported");
   for (const NodeProto &node : graph.nodes)
     for (const std::string &name : node.inputs)
-      if (scope.sequences.contains(name))
+      if (is_sequence(name))
         fail(
             QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
             "\"; sequences are what ONNX's operators of sequences, If and Loop make and read, except where runs decide "
@@ -73,34 +75,48 @@ bool rewritten(const ComposedRule &rule, Composing &composing) {
   }
 }
 
+/// Nothing is known of "", which says that there is no operand or that nobody reads the output.
 template <class T>
 const T *look_up(const Scope *scope, const std::string &name, std::unordered_map<std::string, T> Scope::*values) {
-  for (; scope; scope = scope->outer)
+  for (; scope && !name.empty(); scope = scope->outer)
     if (const auto at = (scope->*values).find(name); at != (scope->*values).end()) return &at->second;
   return nullptr;
 }
 
 /// What is given where a node does no more than move, cast or count on elements of what is.
-std::optional<Given> moved(const NodeProto &node, const Scope &scope, std::int64_t opset) {
+std::optional<Given> given_by(const NodeProto &node, const Scope &scope, std::int64_t opset) {
   constexpr std::string_view kMovers[] = {"Add", "Cast", "Identity", "Mul", "Neg", "Reshape", "Sub", "Transpose"};
   constexpr std::int64_t kFirstOpset = 7;  // before, some had other forms
   constexpr int kMostMoves = 4;
   if (opset < kFirstOpset || !domain_of(node).empty() || node.inputs.empty() || node.outputs.size() != 1 ||
       std::ranges::find(kMovers, node.op) == std::end(kMovers))
     return std::nullopt;
-  int moves = 0;
+  Given given;
   for (const std::string &name : node.inputs) {
     const Given *from = look_up(&scope, name, &Scope::givens);
     if (!from || from->moves == kMostMoves) return std::nullopt;
-    moves = std::max(moves, from->moves);
+    given.moved.push_back(from);
+    given.moves = std::max(given.moves, from->moves + 1);
   }
-  return Given{{}, {}, {}, std::make_shared<NodeProto>(node), moves + 1};
+  if (node.op == "Identity") return *given.moved[0];
+  given.mover = std::make_shared<NodeProto>(node);
+  return given;
 }
 
-void check_count(const std::vector<NodeProto> &nodes) {
-  constexpr std::size_t kMostNodes = 1 << 18;
-  if (nodes.size() >= kMostNodes)
-    fail(QTN_EUNSUPPORTED, "what it is read as comes to more than ", kMostNodes, " nodes");
+/// Files may say others.
+bool is_shape(std::span<const std::int64_t> dims) {
+  return dims.size() <= kMaxRank && std::ranges::none_of(dims, [](std::int64_t dim) { return dim < 0; });
+}
+
+/// As few elements as positions, axes and shapes are.
+bool is_small(std::span<const std::int64_t> dims) {
+  constexpr std::int64_t kMostElements = 1 << 10;
+  std::int64_t count = 1;
+  for (const std::int64_t dim : dims) {
+    if (dim < 0 || dim > kMostElements || count * dim > kMostElements) return false;
+    count *= dim;
+  }
+  return true;
 }
 
 /// The dimensions that both have; -1 for others.
@@ -141,15 +157,18 @@ class Rewriting {
     const NodeProto none;
     Composing end = composing(none);
     Results results;
-    for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
-      const std::string name = graph.outputs[o].name;
-      const Sequence *s = packs ? end.sequence(name) : nullptr;
+    std::vector<ValueInfo> outputs;  // those of the graph stay where they are, since infos lead there
+    for (const ValueInfo &output : graph.outputs) {
+      const Sequence *s = packs ? end.sequence(output.name) : nullptr;
       const std::optional<Sequence> pack = s ? packed(end, *s) : std::nullopt;
-      results.push_back({end.shape(name), pack.has_value()});
+      results.push_back({end.shape(output.name), pack.has_value()});
       if (pack)
-        pack_in(graph.outputs, o++,
-                packed_as(end.formula("Identity a", {pack->whole}), end.formula("Identity a", {pack->table})));
+        push_packed(outputs,
+                    packed_as(end.formula("Identity a", {pack->whole}), end.formula("Identity a", {pack->table})));
+      else
+        outputs.push_back(output);
     }
+    graph.outputs = std::move(outputs);
     graph.nodes = std::move(nodes_);
     refuse_sequences(graph, scope_);
     return results;
@@ -165,7 +184,6 @@ class Rewriting {
     Composing composed = composing(node);
     if (rule && rewritten(*rule, composed)) return;
     rewrite_graphs(node);
-    check_count(nodes_);
     nodes_.push_back(std::move(node));
   }
 
@@ -234,7 +252,7 @@ void note_given(const NodeProto &node, Scope &scope, std::int64_t opset) {
     scope.givens.insert({node.outputs[0], {{}, node.attributes[0]}});
   else if (node.op == "Concat" && node.outputs.size() == 1)
     scope.joined[node.outputs[0]] = true;
-  else if (const std::optional<Given> given = moved(node, scope, opset))
+  else if (const std::optional<Given> given = given_by(node, scope, opset))
     scope.givens.insert({node.outputs[0], *given});
 }
 
@@ -264,56 +282,86 @@ std::shared_ptr<const GraphProto> Composing::graph(const char *name) const {
   return at == node_.attributes.end() ? nullptr : at->graph;
 }
 
-const Given *Composing::given(const std::string &name) const {
-  return name.empty() ? nullptr : look_up(&scope_, name, &Scope::givens);
-}
+const Given *Composing::given(const std::string &name) const { return look_up(&scope_, name, &Scope::givens); }
 
 std::optional<Tensor> Composing::constant(const std::string &name) const {
   const Given *found = given(name);
-  if (!found) return std::nullopt;
-  if (found->mover) return moved_constant(*found->mover);
-  if (!found->attribute) return read_tensor(found->bytes, folder_).second;
-  return tensor_of(read_attribute(*found->attribute, folder_));
+  return found ? value(*found) : std::nullopt;
 }
 
-std::optional<Tensor> Composing::moved_constant(const NodeProto &mover) const {
-  std::vector<Tensor> inputs;
-  std::vector<const Tensor *> places;
-  for (const std::string &name : mover.inputs) {
-    const std::optional<Tensor> input = constant(name);
-    if (!input) return std::nullopt;
-    inputs.push_back(*input);
+std::optional<Tensor> Composing::value(const Given &given) const {
+  if (given.mover) {
+    const std::optional<Tensor> t = moved(given, true);
+    return t && t->has_data() ? t : std::nullopt;
   }
-  for (const Tensor &input : inputs) places.push_back(&input);
-  const Attrs attrs = attrs_of(mover, folder_);
-  return ops::run_op(*ops::find_op(mover.op), {attrs, places})[0];
+  const std::optional<protozero::data_view> bytes =
+      given.attribute ? tensor_in(*given.attribute) : std::optional(given.bytes);
+  if (bytes)
+    if (const auto at = made_.read.find(bytes->data()); at != made_.read.end()) return at->second;
+  const std::optional<Tensor> t = given.attribute ? tensor_of(read_attribute(*given.attribute, folder_))
+                                                  : std::optional(read_tensor(given.bytes, folder_).second);
+  if (!bytes || !t) return t;
+  made_.counted.insert(t->data());
+  return made_.read.emplace(bytes->data(), *t).first->second;
 }
 
-const TensorHead *Composing::head(const std::string &name) const {
-  const Given *found = given(name);
-  if (!found) return nullptr;
-  if (!found->head) {
-    const std::optional<protozero::data_view> bytes = found->attribute ? tensor_in(*found->attribute) : std::nullopt;
-    const std::optional<Tensor> t = bytes ? std::nullopt : constant(name);
+/// What a node makes; without elements where it or one of its inputs has many. `wants_many`: then also, if it moves them
+/// only, as to the table of a first layer from that of the last one.
+std::optional<Tensor> Composing::moved(const Given &given, bool wants_many) const {
+  if (given.made) return given.made;
+  const std::string &name = given.mover->op;
+  const bool many = wants_many && (name == "Cast" || name == "Reshape" || name == "Transpose");
+  std::vector<Tensor> inputs;
+  std::vector<const Tensor *> operands;
+  bool has_data = true;
+  for (const Given *from : given.moved) {
+    const TensorHead *of = head(from);
+    if (!of || !is_stored(of->data_type) || !is_shape(of->dims)) return std::nullopt;
+    const std::optional<Tensor> t = is_small(of->dims) || (many && inputs.empty()) ? value(*from) : std::nullopt;
+    inputs.push_back(t ? *t : Tensor::meta(static_cast<qdtype>(of->data_type), Shape(std::span(of->dims))));
+    has_data = has_data && t;
+  }
+  for (const Tensor &input : inputs) operands.push_back(&input);
+  const Attrs attrs = attrs_of(*given.mover, folder_);
+  const ops::OpDef &op = *ops::find_op(given.mover->op);
+  const ops::Call call{attrs, operands};
+  try {
+    const ops::TensorType type = ops::infer_op(op, call)[0];
+    if (has_data && is_small(type.shape)) return ops::run_op(op, call)[0];
+    if (!has_data || !many || storage_nbytes(type.dtype, element_count(type.shape)) > bytes_left())
+      return Tensor::meta(type.dtype, type.shape);
+    given.made = ops::run_op(op, call)[0];
+    count(*given.made);
+    return given.made;
+  } catch (const NotKnown &) {
+    return std::nullopt;
+  }
+}
+
+const TensorHead *Composing::head(const Given *given) const {
+  if (!given) return nullptr;
+  if (!given->head) {
+    const std::optional<protozero::data_view> bytes = given->attribute ? tensor_in(*given->attribute) : std::nullopt;
+    const std::optional<Tensor> t = bytes ? std::nullopt : given->mover ? moved(*given, false) : value(*given);
     if (bytes)
-      found->head = read_head(*bytes);
+      given->head = read_head(*bytes);
     else if (t)
-      found->head = {"", {t->shape().begin(), t->shape().end()}, t->dtype()};
+      given->head = {"", {t->shape().begin(), t->shape().end()}, t->dtype()};
     else
       return nullptr;
   }
-  return &*found->head;
+  return &*given->head;
 }
 
 std::optional<std::int64_t> Composing::number(const std::string &name) const {
-  const TensorHead *of = head(name);
+  const TensorHead *of = head(given(name));
   if (!of || std::ranges::any_of(of->dims, [](std::int64_t dim) { return dim != 1; })) return std::nullopt;
   const std::optional<Tensor> t = constant(name);
   return t && t->count() == 1 ? std::optional(int_values(*t, "position")[0]) : std::nullopt;
 }
 
 std::optional<Shape> Composing::shape(const std::string &name) const {
-  if (const TensorHead *of = head(name)) return Shape(std::span<const std::int64_t>(of->dims));
+  if (const TensorHead *of = head(given(name))) return Shape(std::span<const std::int64_t>(of->dims));
   const auto *info = look_up(&scope_, name, &Scope::infos);
   const Shape *made = look_up(&scope_, name, &Scope::shapes);
   std::optional<Shape> said = info ? (*info)->shape : std::nullopt;
@@ -326,7 +374,7 @@ std::optional<Shape> Composing::shape(const std::string &name) const {
 
 std::int32_t Composing::type(const std::string &name) const {
   if (const auto *info = look_up(&scope_, name, &Scope::infos)) return (*info)->elem_type;
-  const TensorHead *of = head(name);
+  const TensorHead *of = head(given(name));
   return of ? of->data_type : 0;
 }
 
@@ -340,7 +388,9 @@ std::optional<bool> Composing::option(const std::string &name) const {
 }
 
 Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names outputs, const char *domain) {
-  check_count(nodes_);
+  constexpr std::size_t kMostNodes = 1 << 18;
+  if (++made_.nodes > kMostNodes)
+    fail(QTN_EUNSUPPORTED, "what nodes of the file are read as comes to more than ", kMostNodes, " nodes");
   NodeProto node;
   node.op = op;
   node.domain = domain;
@@ -389,7 +439,33 @@ std::string Composing::make_int(std::int64_t value, std::string output) {
 
 std::string Composing::make(Tensor value) { return make(std::move(value), ""); }
 
+std::size_t Composing::bytes_left() const {
+  Size all = made_.file_bytes;
+  for (const auto &[file, bytes] : folder_.bytes_read) all = all + bytes;
+  const std::size_t most = most_made_of(all.value());
+  return most - std::min(most, made_.bytes);
+}
+
+/// Once for all that shares its elements.
+void Composing::count(const Tensor &t) const {
+  if (!made_.counted.insert(t.data()).second) return;
+  if (const std::size_t bytes = t.nbytes(), left = bytes_left(); bytes > left)
+    fail(QTN_ENOMEM, "what nodes are read as takes ", made_.bytes + bytes, " bytes, more than ", made_.bytes + left,
+         " for a file of this size");
+  made_.bytes += t.nbytes();
+}
+
+Tensor Composing::once(std::string text, std::vector<Tensor> of, const std::function<Tensor()> &make) {
+  for (const Tensor &t : of)
+    text += cat(" ", t.dtype(), " ", to_string(t.shape()), " ", reinterpret_cast<std::uintptr_t>(t.data()));
+  const auto at = made_.tensors.find(text);
+  return at != made_.tensors.end()
+             ? at->second.tensor
+             : made_.tensors.emplace(std::move(text), MadeTensor{std::move(of), make()}).first->second.tensor;
+}
+
 std::string Composing::make(Tensor value, std::string output) {
+  count(value);
   const std::string name = one("Constant", {}, with("value", std::move(value)), std::move(output));
   scope_.givens.insert({name, {{}, nodes_.back().attributes[0]}});
   return name;
@@ -416,9 +492,9 @@ std::string Composing::number_like(float value, const std::string &like) {
   return dtype == QTN_FLOAT32 || dtype == 0 ? number : one("CastLike", {number, like});
 }
 
-void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder) {
+void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder, std::size_t file_bytes) {
   if (!has_any(graph, opset)) return;
-  File file{opset, folder, {}};
+  File file{opset, folder, {}, {file_bytes}};
   take_names(graph, file.names);
   Rewriting(file, nullptr).run(graph, false);
 }

@@ -83,7 +83,8 @@ std::string turned(Composing &c, const std::string &x, bool batches, bool matrix
   };
   if (const std::optional<Tensor> t = c.constant(x); t && t->rank() >= 2) {
     const std::vector<std::int64_t> axes = axes_of(t->rank());
-    return c.make(t->permute(std::vector<std::int32_t>(axes.begin(), axes.end())).clone());
+    const auto make = [&] { return t->permute(std::vector<std::int32_t>(axes.begin(), axes.end())).clone(); };
+    return c.make(c.once(cat("turned ", batches, " ", matrix), {*t}, make));
   }
   const std::optional<Shape> shape = c.shape(x);
   if (!shape) {
@@ -157,15 +158,18 @@ bool gather_block_quantized(Composing &c) {
     const std::optional<Shape> scales = c.shape(c.in(2));
     if (scales && !scales->empty() && scales->size() == wanted.rank() && scales->back() >= 0 &&
         wanted.shape().back() > scales->back())
-      wanted = wanted.slice(-1, 0, scales->back(), 1).clone();
+      wanted = c.once(cat("first ", scales->back()), {wanted},
+                      [&] { return wanted.slice(-1, 0, scales->back(), 1).clone(); });
     inputs.push_back(c.make(wanted));
   } else if (data->dtype() == QTN_UINT8) {
     // What is not said is the middle of codes without a sign, but of typed ones 0.
     const std::optional<Tensor> scales = c.constant(c.in(2));
     if (!scales) c.refuse("its scales must be constants where it has no zero points");
-    const Tensor middle(QTN_UINT8, scales->shape());
-    std::fill_n(middle.as<std::uint8_t>(), middle.count(), static_cast<std::uint8_t>(1 << (bits - 1)));
-    inputs.push_back(c.make(from_plain(middle, codes.dtype())));
+    inputs.push_back(c.make(c.once(cat("middle ", bits), {*scales}, [&] {
+      const Tensor middle(QTN_UINT8, scales->shape());
+      std::fill_n(middle.as<std::uint8_t>(), middle.count(), static_cast<std::uint8_t>(1 << (bits - 1)));
+      return from_plain(middle, codes.dtype());
+    })));
   }
   const std::string reals =
       c.one("DequantizeLinear", std::move(inputs), with("axis", axis, "block_size", attrs.get_int("block_size", 128)));
@@ -180,7 +184,20 @@ constexpr float kCodes[2][16] = {
     {-1, -0.696192801f, -0.525073051f, -0.394917488f, -0.284441382f, -0.18477343f, -0.0910500363f, 0,  //
      0.0795802996f, 0.160930201f, 0.246112302f, 0.337915242f, 0.440709829f, 0.562617004f, 0.722956836f, 1}};
 
-/// A product by codes of 4 bits, two to a byte, the first one in its upper half, in blocks that run on through the rows.
+/// A matrix [n, k] of codes of 4 bits, two to a byte, the first one in its upper half, in blocks that run on through the
+/// rows.
+Tensor decoded(const Tensor &codes, const Tensor &largest, std::int64_t n, std::int64_t k, std::int64_t block,
+               std::int64_t type) {
+  const std::vector<float> scales = float_values(to_plain(largest), "absmax");
+  const Tensor contiguous = codes.to_contiguous(), weights(QTN_FLOAT32, {n, k});
+  const auto *pairs = contiguous.as<const std::uint8_t>();
+  for (std::int64_t i = 0; i < n * k; ++i)
+    weights.as<float>()[i] =
+        kCodes[type][pairs[i / 2] >> (i % 2 ? 0 : 4) & 15u] * scales[static_cast<std::size_t>(i / block)];
+  return weights;
+}
+
+/// A product by such a matrix.
 bool matmul_of_codes(Composing &c) {
   const Attrs attrs = c.attrs();
   const std::int64_t n = attrs.get_int("N", 0), k = attrs.get_int("K", 0), block = attrs.get_int("block_size", 0),
@@ -195,15 +212,14 @@ bool matmul_of_codes(Composing &c) {
   if (n < 1 || k < 1 || n > 2 * bytes / k || bytes != (n * k + 1) / 2 || largest->count() != (n * k - 1) / block + 1)
     c.refuse("B has ", bytes, " bytes and absmax ", largest->count(), " numbers for N = ", n, ", K = ", k,
              " and blocks of ", block);
-  const std::vector<float> scales = float_values(to_plain(*largest), "absmax");
-  const Tensor contiguous = codes->to_contiguous(), weights(QTN_FLOAT32, {n, k});
-  const auto *pairs = contiguous.as<const std::uint8_t>();
-  for (std::int64_t i = 0; i < n * k; ++i)
-    weights.as<float>()[i] =
-        kCodes[type][pairs[i / 2] >> (i % 2 ? 0 : 4) & 15u] * scales[static_cast<std::size_t>(i / block)];
-  const int order[] = {1, 0};
-  const Tensor b = attrs.get_int("transB", 1) ? weights.permute(order).clone() : weights;
-  c.one("MatMul", {c.in(0), c.make(from_plain(b, largest->dtype()))}, {}, c.out(0));
+  const bool turns = attrs.get_int("transB", 1) != 0;
+  const std::string what = cat("decoded ", n, " ", k, " ", block, " ", type, " ", turns);
+  const Tensor b = c.once(what, {*codes, *largest}, [&] {
+    const Tensor weights = decoded(*codes, *largest, n, k, block, type);
+    const int order[] = {1, 0};
+    return from_plain(turns ? weights.permute(order).clone() : weights, largest->dtype());
+  });
+  c.one("MatMul", {c.in(0), c.make(b)}, {}, c.out(0));
   return true;
 }
 

@@ -148,9 +148,11 @@ std::vector<std::int64_t> streams(Composing &c) {
 // Inputs x, position_ids [3, batch, places], cos_cache, sin_cache. Every pair takes the row that its stream names.
 bool rotary_embedding_of_streams(Composing &c) {
   const Attrs attrs = c.attrs();
-  const std::vector<std::int64_t> of_pairs = streams(c);
-  const std::string ids = c.formula("Gather a b;Transpose A perm=[1,2,0]", {c.in(1), c.make_ints(of_pairs)});
-  const std::string rows = c.one("Reshape", {ids, c.make_ints({-1, static_cast<std::int64_t>(of_pairs.size())})});
+  std::string what = cat("streams ", attrs.get_int("mrope_layout", 0));
+  for (const std::int64_t section : attrs.get_ints("mrope_section")) what += cat(" ", section);
+  const Tensor of_pairs = c.once(what, {}, [&] { return Tensor::from_ints(streams(c)); });
+  const std::string ids = c.formula("Gather a b;Transpose A perm=[1,2,0]", {c.in(1), c.make(of_pairs)});
+  const std::string rows = c.one("Reshape", {ids, c.make_ints({-1, of_pairs.count()})});
   const double scale = attrs.get_float("scale", 1);
   Names inputs{c.in(0)};
   for (const std::size_t i : {2, 3}) {

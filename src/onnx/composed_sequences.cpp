@@ -89,10 +89,11 @@ std::string measured_part(Composing &c, const Sequence &s, std::size_t input) {
                    {s.lengths, run_time_position(c, c.in(input)), s.whole, c.make_ints({s.axis})}, c.out(0));
 }
 
-/// The lengths of parts which are all as long as a run says, except the last one.
+/// The lengths of parts which are all as long as a run says, except the last one. D: no longer than all together.
 std::string even_lengths(Composing &c, std::int64_t axis) {
   return c.formula(
-      "Shape a;Gather A b;Div B c;Expand c C;Mod B c;Concat D E axis=0;Add B c;Sub G [1];Div H c;Slice F [0] I [0]",
+      "Shape a;Gather A b;Max B [1];Min C c;Div B D;Expand D E;Mod B D;Concat F G axis=0;Add B D;Sub I [1];Div J D;"
+      "Slice H [0] K [0]",
       {c.in(0), c.make_ints({axis}), run_time_position(c, c.in(1))});
 }
 

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.hpp"
 #include "graph/unique_names.hpp"
@@ -36,7 +37,9 @@ struct Given {
   std::optional<AttributeProto> attribute = {};
   mutable std::optional<TensorHead> head = {};  ///< once it was asked for
   std::shared_ptr<const NodeProto> mover = {};
-  int moves = 0;  ///< that lie behind it
+  std::vector<const Given *> moved = {};    ///< inputs of the mover, of its scope and those around
+  int moves = 0;                            ///< that lie behind it
+  mutable std::optional<Tensor> made = {};  ///< by the mover, where that has many elements
 };
 
 /// What is known of the values of a graph, and of those around it.
@@ -52,10 +55,22 @@ struct Scope {
   std::vector<std::shared_ptr<const GraphProto>> inlined;  ///< graphs to which infos belong
 };
 
-/// What has been made of a file.
+/// A tensor with those that it was made of, which keep their places as long.
+struct MadeTensor {
+  std::vector<Tensor> of;
+  Tensor tensor;
+};
+
+/// What has been made of a file, and read of it for that.
 struct Made {
+  std::size_t file_bytes;
   std::size_t items = 0;     ///< of all sequences
+  std::size_t nodes = 0;     ///< in the place of others
   std::size_t unrolled = 0;  ///< nodes of loops
+  std::size_t bytes = 0;
+  std::unordered_map<const char *, Tensor> read = {};        ///< by place in the file
+  std::unordered_map<std::string, MadeTensor> tensors = {};  ///< by what they are
+  std::unordered_set<const void *> counted = {};             ///< where elements are that are in `bytes` or in the file
 };
 
 /// Adds a node to the graph, or what it is read as.
@@ -95,6 +110,9 @@ class Composing {
   std::string in(std::size_t i) const { return i < node_.inputs.size() ? node_.inputs[i] : ""; }
   std::string out(std::size_t i) const { return i < node_.outputs.size() ? node_.outputs[i] : ""; }
 
+  /// Bytes that may still be made of a file of this size.
+  std::size_t bytes_left() const;
+
   std::optional<Tensor> constant(const std::string &name) const;
   /// A constant of one integer. No other is read, however many nodes ask for it.
   std::optional<std::int64_t> number(const std::string &name) const;
@@ -120,6 +138,10 @@ class Composing {
                       const std::string &output = "");
   std::string make(Tensor value);
   std::string make(Tensor value, std::string output);
+  /// A tensor that nodes make again and again of the same constants, and of what the text says.
+  Tensor once(std::string text, std::vector<Tensor> of, const std::function<Tensor()> &make);
+  /// An initializer.
+  Tensor read(protozero::data_view bytes) const { return *value({bytes}); }
   std::string make_ints(std::initializer_list<std::int64_t> values);
   std::string make_ints(const std::vector<std::int64_t> &values);
   std::string make_int(std::int64_t value, std::string output = "");
@@ -141,9 +163,11 @@ class Composing {
 
  private:
   const Given *given(const std::string &name) const;
-  std::optional<Tensor> moved_constant(const NodeProto &mover) const;
+  std::optional<Tensor> value(const Given &given) const;
+  std::optional<Tensor> moved(const Given &given, bool wants_many) const;
+  void count(const Tensor &t) const;
   /// nullptr: it is no constant that is a tensor.
-  const TensorHead *head(const std::string &name) const;
+  const TensorHead *head(const Given *given) const;
 
   const NodeProto &node_;
   Scope &scope_;

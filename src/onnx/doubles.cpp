@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <unordered_map>
 
 #include "onnx/bodies.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -128,19 +129,27 @@ class Narrowing {
            node.inputs[0] != kNoValue && g_.value(node.inputs[0]).constant.count() > 1;
   }
 
-  static void to_float(graph::Value &value) {
-    if (is_other(value.constant.dtype())) value.constant = in_float32(value.constant);
+  /// One float32 tensor for each tensor, which any number of bodies may read. The one it was is not kept for that.
+  Tensor to_float(const Tensor &t) {
+    if (!is_other(t.dtype())) return t;
+    Made &made = made_[t.data()];
+    if (made.of.expired() || made.floats.shape() != t.shape()) made = {t.storage(), in_float32(t)};
+    return made.floats;
+  }
+
+  void to_float(graph::Value &value) {
+    value.constant = to_float(value.constant);
     value.dtype = value.constant.dtype();
   }
 
   /// Types that nodes make are said by ONNX's number, or by a tensor; bodies are graphs among values in float32.
-  static void to_float(Node &node) {
+  void to_float(Node &node) {
     for (const char *name : {"to", "dtype", "output_dtype", "output_datatype"})
       if (is_other(static_cast<qdtype>(node.attrs.get_int(name, kNone))))
         node.attrs.set(name, std::int64_t{QTN_FLOAT32});
     if (const Tensor *value = node.attrs.get_tensor("value"); value && is_other(value->dtype()))
-      node.attrs.set("value", in_float32(*value));
-    change_bodies(node, [](graph::Graph &body) {
+      node.attrs.set("value", to_float(*value));
+    change_bodies(node, [this](graph::Graph &body) {
       for (graph::Value &value : body.values)
         if (value.is_constant())
           to_float(value);
@@ -171,6 +180,12 @@ class Narrowing {
   graph::Graph &g_;
   graph::UniqueNames &value_names_, &node_names_;
   std::vector<qdtype> other_;  ///< by value id of the graph as it was
+
+  struct Made {
+    std::weak_ptr<void> of = {};
+    Tensor floats = {};
+  };
+  std::unordered_map<const void *, Made> made_;  ///< by where the elements are, or were
 };
 
 }  // namespace

@@ -160,14 +160,15 @@ void GraphReader::reserve_names(const GraphProto &proto) {
 }
 
 void GraphReader::add_initializer(protozero::data_view bytes) {
-  auto [name, tensor] = read_tensor(bytes, file_.folder);
-  value_names_.take(name);
-  const ValueId id = define(name);
-  set_constant(id, std::move(tensor));
-  if (kept_.contains(name)) return;
-  graph::Value &value = g_.value(id);
-  value.constant = kept(std::move(value.constant));
-  value.dtype = value.constant.dtype();
+  const TensorHead head = read_head(bytes);
+  value_names_.take(head.name);
+  const ValueId id = define(head.name);
+  if (kept_.contains(head.name)) return set_constant(id, read_tensor(bytes, file_.folder).second);
+  const auto [at, is_new] = file_.tensors.try_emplace(bytes.data());
+  if (is_new) at->second = kept(read_tensor(bytes, file_.folder).second);
+  set_constant(id, at->second);
+  if (head.data_type == QTN_FLOAT16 || head.data_type == QTN_BFLOAT16)
+    g_.value(id).file_dtype = static_cast<qdtype>(head.data_type);
 }
 
 /// Weights in halves or doubles are read as floats, unless the network itself works on such.
@@ -215,15 +216,28 @@ std::string GraphReader::node_name(const NodeProto &proto, std::size_t index) {
   return file_.node_names.make(proto.name.empty() ? cat(proto.op, "_", index) : proto.name);
 }
 
+/// Of an operator of this library.
+Attr GraphReader::value_of(const AttributeProto &attribute) {
+  const auto *made = attribute.made ? std::get_if<Tensor>(&*attribute.made) : nullptr;
+  // These stay as they are, and codes of several widths may be views of the same bytes.
+  if (made && !is_floating(made->dtype())) return *made;
+  const void *place = made ? made->data() : attribute.bytes.data();
+  if (const auto at = file_.tensors.find(place); at != file_.tensors.end()) return at->second;
+  Attr value = read_attribute(attribute, file_.folder);
+  if (auto *tensor = std::get_if<Tensor>(&value)) {
+    *tensor = kept(std::move(*tensor));
+    if (tensor->nbytes() > 0) file_.tensors.emplace(place, *tensor);
+  }
+  return value;
+}
+
 void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
   for (const AttributeProto &attribute : proto.attributes) {
     if (attribute.graph && node.op && has_bodies(*node.op)) continue;
     const bool custom = node.op && ops::as_custom(*node.op);
     if (!custom && (ops::is_own_attr(attribute.name) || attribute.name.starts_with('_')))
       fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
-    Attr value = custom ? read_attribute_as_it_is(attribute, file_.folder) : read_attribute(attribute, file_.folder);
-    if (auto *tensor = std::get_if<Tensor>(&value); tensor && !custom) *tensor = kept(std::move(*tensor));
-    node.attrs.set(attribute.name, std::move(value));
+    node.attrs.set(attribute.name, custom ? read_attribute_as_it_is(attribute, file_.folder) : value_of(attribute));
   }
   if (const auto function = function_meaning(proto.domain, proto.op))
     for (const auto &[name, value] : function->attrs) node.attrs.set(name, value);

@@ -22,6 +22,8 @@ struct FileContext {
   graph::UniqueNames node_names;
   std::map<std::string, std::vector<std::string>> unsupported;  ///< operators, and the nodes that call them
   std::map<std::string, std::int64_t> opsets;                   ///< Graph::opsets
+  /// By the place that the file has them in. Functions and loops repeat their graphs, which then share them.
+  std::unordered_map<const void *, Tensor> tensors;
 };
 
 /// Whether a node calls an operator of this library.
@@ -49,6 +51,7 @@ class GraphReader {
   graph::ValueId define(const std::string &name);
   void set_constant(graph::ValueId id, Tensor tensor);
   Tensor kept(Tensor tensor) const;
+  Attr value_of(const AttributeProto &attribute);
   void reserve_names(const GraphProto &proto);
   void add_initializer(protozero::data_view bytes);
   void add_input(const ValueInfo &input);

@@ -103,7 +103,7 @@ class Folding {
                 mul.outputs,    mul.clamp};
     ops::set_own_grid(folded.attrs, ops::own_grid(grid->op->name, grid->attrs));
     folded.inputs = {grid->inputs[0], product->inputs[1], scales->inputs[1 - of_x]};
-    if (convolves) folded.inputs[2] = graph::operand_of_channels(g_, folded, folded.inputs[2]);
+    folded.inputs[2] = graph::operand_of_channels(g_, folded, folded.inputs[2]);
     if (folded.inputs[2] == kNoValue) return false;
     if (const ValueId zero = graph::input_of(*product, 3); zero != kNoValue) folded.inputs.push_back(zero);
     if (graph::integer_form(g_, folded) != graph::IntegerForm::dynamic) return false;

@@ -32,10 +32,8 @@ void rename(NodeProto &node, const Renamed &names) {
 
 Renamed initializers_of(Composing &c, const GraphProto &graph) {
   Renamed names;
-  for (const protozero::data_view initializer : graph.initializers) {
-    auto [name, tensor] = read_tensor(initializer, c.folder());
-    names[name] = c.make(std::move(tensor));
-  }
+  for (const protozero::data_view initializer : graph.initializers)
+    names[tensor_name(initializer)] = c.make(c.read(initializer));
   return names;
 }
 

@@ -84,10 +84,12 @@ class Match {
       : g_(g), uses_(uses), body_(body), body_uses_(body_uses), here_(body.values.size(), kNoValue) {}
 
   /// Whether `last` ends what makes the first output, and everything before it is there.
-  bool ends_at(const Node &last) {
-    if (!is_made(*graph::maker_of(body_, body_uses_, body_.outputs[0]), last)) return false;
-    for (std::size_t o = 1; o < body_.outputs.size(); ++o) find_reader(body_.outputs[o]);
-    return true;
+  bool ends_at(const Node &last) { return is_made(*graph::maker_of(body_, body_uses_, body_.outputs[0]), last); }
+
+  /// Outputs that none of the nodes before the first one reads.
+  void find_other_outputs() {
+    for (const ValueId output : body_.outputs)
+      if (here_[at(output)] == kNoValue) find_reader(output);
   }
 
   std::vector<ValueId> found(const std::vector<ValueId> &values) const {
@@ -135,9 +137,7 @@ class Match {
            std::equal(a.as<char>(), a.as<char>() + a.nbytes(), b.to_contiguous().as<char>());
   }
 
-  /// An output that none of the nodes before the first one reads.
   void find_reader(ValueId output) {
-    if (here_[at(output)] != kNoValue) return;
     const Node &wanted = *graph::maker_of(body_, body_uses_, output);
     for (const std::int32_t n : uses_.consumers[at(here_[at(wanted.inputs[0])])])
       if (is_made(wanted, g_.nodes[static_cast<std::size_t>(n)])) return;
@@ -163,7 +163,12 @@ class Recognition {
       for (const Node &node : g_.nodes) {
         if (node.op != last.op) continue;
         Match match(g_, uses_, body, body_uses);
-        if (match.ends_at(node) && replaces(function, match.found(body.inputs), match.found(body.outputs))) any = true;
+        // Of nodes that end the same, one is in a call: readers are looked through once, not for each of these.
+        if (!match.ends_at(node) || are_made_by_calls(match.found(body.outputs))) continue;
+        match.find_other_outputs();
+        if (are_made_by_calls(match.found(body.outputs))) continue;
+        replace(function, match.found(body.inputs), match.found(body.outputs));
+        any = true;
       }
     }
     if (!any) return;
@@ -177,18 +182,23 @@ class Recognition {
   }
 
  private:
-  /// The call stands where the first of its outputs was made; not where another call makes one of them already.
-  bool replaces(const std::string &function, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
-    std::vector<std::size_t> makers;
-    for (const ValueId v : outputs)
-      if (v != kNoValue) makers.push_back(static_cast<std::size_t>(uses_.producer[at(v)]));
-    if (std::ranges::any_of(makers, [&](std::size_t maker) { return is_replaced_[maker]; })) return false;
-    for (const std::size_t maker : makers) is_replaced_[maker] = true;
-    const std::size_t first = *std::ranges::min_element(makers);
+  std::size_t maker_of(ValueId v) const { return static_cast<std::size_t>(uses_.producer[at(v)]); }
+
+  bool are_made_by_calls(const std::vector<ValueId> &outputs) const {
+    return std::ranges::any_of(outputs, [&](ValueId v) { return v != kNoValue && is_replaced_[maker_of(v)]; });
+  }
+
+  /// The call stands where the first of its outputs was made.
+  void replace(const std::string &function, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+    std::size_t first = g_.nodes.size();
+    for (const ValueId v : outputs) {
+      if (v == kNoValue) continue;
+      is_replaced_[maker_of(v)] = true;
+      first = std::min(first, maker_of(v));
+    }
     while (outputs.back() == kNoValue) outputs.pop_back();
     const FunctionMeaning meaning = *function_meaning(ops::kOwnDomain, function);
     calls_[first] = Node{g_.nodes[first].name, meaning.op, meaning.attrs, std::move(inputs), std::move(outputs), {}};
-    return true;
   }
 
   Graph &g_;

@@ -7,6 +7,7 @@
 #include "base/limits.hpp"
 #include "base/size.hpp"
 #include "base/utf8.hpp"
+#include "onnx/file_budget.hpp"
 #include "onnx/sparse_tensor.hpp"
 #include "onnx/tensor_proto.hpp"
 
@@ -209,14 +210,13 @@ ValueInfo read_value_info(data_view bytes) {
   return info;
 }
 
-/// What the sparse initializers of a graph may take: as much in any case, and more in proportion to the file. An attribute
-/// gets less in any case, since a file may have any number of them.
-constexpr std::size_t kDenseBytes = std::size_t{64} << 20, kDenseBytesOfAttribute = 4096, kDensePerByte = 64;
+/// What a sparse attribute may take beside its share, which is little, since a file may have any number of them.
+constexpr std::size_t kDenseBytesOfAttribute = 4096;
 
 GraphProto read_graph_at(data_view bytes, int depth) {
   if (depth > kMostNested) fail(QTN_EUNSUPPORTED, "has graphs in graphs, more than ", kMostNested, " deep");
   GraphProto graph;
-  std::size_t dense_bytes = (Size(bytes.size()) * kDensePerByte + (depth == 0 ? kDenseBytes : 0)).value();
+  std::size_t dense_bytes = most_made_of(bytes.size()) - (depth == 0 ? 0 : kMadeBytes);
   const auto add = [](auto &list, auto &&read) {
     check_limit(Limit::nodes, list.size() + 1);  // each is larger in memory than in the file
     list.push_back(read());
@@ -410,7 +410,7 @@ Attr read_value(const AttributeProto &attribute, const DataFolder &folder, bool 
       return read_tensor(*tensor, folder, what).second;
     case AttributeType::sparse_tensor: {
       if (!sparse) fail(QTN_EFORMAT, what, " says it is a sparse tensor and holds none");
-      const std::size_t most = (Size(sparse->size()) * kDensePerByte + kDenseBytesOfAttribute).value();
+      const std::size_t most = (Size(sparse->size()) * kMadePerByte + kDenseBytesOfAttribute).value();
       return read_tensor(dense_tensor(*sparse, most, what), "", what).second;
     }
     default:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/packed_sequences.hpp"
 
+#include <limits>
+
 namespace qtn::onnx {
 namespace {
 
-constexpr std::int64_t kColumns = 10;
+constexpr std::int64_t kColumns = 10, kEnd = std::numeric_limits<std::int64_t>::max();
 static_assert(kColumns == 2 + kMaxRank);  // as texts below say
 
 Sequence joined(Composing &c, const std::vector<Sequence> &parts) {
@@ -58,21 +60,40 @@ std::string item_at(Composing &c, const Sequence &s, const std::string &at, cons
       {s.table, at, begin_of(c, s, at), s.whole}, output);
 }
 
-/// The items one behind the other along an axis: a loop over all of them except the first.
+/// Where the places of an axis lie among all rows, item by item: a table of as many lines as there are rows before each
+/// place. `lengths` are those of the items along the axis, `sum` is their sum.
+std::string places_of(Composing &c, const std::string &lengths, const std::string &lines, const std::string &sum) {
+  // Place p of line l is row (lines - 1) * begin + p + l * length, where A has the beginnings of items, and J is the item
+  // in which p lies.
+  return c.formula(
+      "CumSum a 0 exclusive=1;Add c [1];ConstantOfShape B;Cast C to=7;Mul a 0;Add E 1;ScatterElements D A F;"
+      "Slice G [0] c [0];CumSum H 0;Sub I 1;Gather A J;Gather a J;Sub b [1];Mul K M;Squeeze c;Range 0 O 1;Add N P;"
+      "Squeeze b;Range 0 R 1;Unsqueeze S [1];Mul T L;Add U Q",
+      {lengths, lines, sum});
+}
+
+/// The items one behind the other along an axis. Those without elements may differ in other axes, as in a Concat.
 void join_along(Composing &c, const Sequence &s, std::int64_t axis) {
-  GraphProto body;
-  Composing inner(c, body.nodes);
-  const std::string number = c.new_name("number"), goes_on = c.new_name("goes_on"), before = c.new_name("joined");
-  body.inputs.push_back(tensor_named(number, QTN_INT64));
-  body.inputs.push_back(tensor_named(goes_on, QTN_BOOL));
-  body.inputs.push_back(tensor_named(before));
-  const std::string item = item_at(inner, s, inner.formula("Add a [1]", {number}), "");
-  body.outputs.push_back(tensor_named(inner.formula("Identity a", {goes_on}), QTN_BOOL));
-  body.outputs.push_back(tensor_named(inner.one("Concat", {before, item}, with("axis", axis))));
-  const std::string others = c.formula("Shape a;Gather A 0;Sub B 1", {s.table});
-  const std::string first = packed_item(c, s, c.make_ints({0}), "");
-  c.visit(node_with_body("Loop", c.node().name, {others, "", first}, {c.out(0)},
-                         std::make_shared<GraphProto>(std::move(body)), {}));
+  const std::string at = c.make_ints({axis}), behind = c.make_ints({axis == -1 ? kEnd : axis + 1});
+  // The lines of items with elements, or of all where none has any. D is an error where there is no item.
+  const std::string table = c.formula(
+      "Slice a [0] [1] [1];Min A 1;ArgMax B axis=0;Gather B C;Equal B D;Reshape E [-1];Compress a F axis=0", {s.table});
+  const std::string most = c.formula("ReduceMax a [0] keepdims=0", {table});
+  const std::string end = c.formula("Slice a [1] [2] [0];Add A [2]", {most});
+  constexpr std::string_view kLengths = "Slice a [2] b [1];Gather A c axis=1";
+  const std::string number = c.make_int(axis),
+                    sum = c.formula("ReduceSum a", {c.formula(kLengths, {s.table, end, number})});
+  // Of several shapes, the largest dimensions have more elements, or the smallest ones fewer, which is an error.
+  constexpr std::string_view kBefore = "Slice a [2] b [0];Slice A [0] c [0]",
+                             kBehind = "Slice a [2] b [0];Slice A c [end] [0]";
+  const std::string lines = c.formula("ReduceProd a", {c.formula(kBefore, {most, end, at})});
+  std::string rows = c.formula("ReduceProd a;Mul b c;Concat B A axis=0;Reshape d C allowzero=1",
+                               {c.formula(kBehind, {most, end, behind}), lines, sum, s.whole});
+  // Along the first axis they are in order.
+  if (axis != 0) rows = c.one("Gather", {rows, places_of(c, c.formula(kLengths, {table, end, number}), lines, sum)});
+  const std::string least = c.formula("ReduceMin a [0] keepdims=0", {table});
+  c.formula("Concat a b c axis=0;Reshape d A allowzero=1",
+            {c.formula(kBefore, {least, end, at}), sum, c.formula(kBehind, {least, end, behind}), rows}, c.out(0));
 }
 
 }  // namespace
@@ -84,10 +105,10 @@ Sequence packed_as(std::string whole, std::string table) {
   return s;
 }
 
-void pack_in(std::vector<ValueInfo> &infos, std::size_t at, const Sequence &s) {
-  infos[at] = tensor_named(s.table, QTN_INT64);
-  infos[at].shape = Shape{-1, kColumns};
-  infos.insert(infos.begin() + static_cast<std::ptrdiff_t>(at), tensor_named(s.whole));
+void push_packed(std::vector<ValueInfo> &infos, const Sequence &s) {
+  infos.push_back(tensor_named(s.whole));
+  infos.push_back(tensor_named(s.table, QTN_INT64));
+  infos.back().shape = Shape{-1, kColumns};
 }
 
 std::string run_time_position(Composing &c, const std::string &position) {
@@ -126,10 +147,11 @@ Sequence packed_without(Composing &c, const Sequence &s, const std::string &posi
 
 void join_packed(Composing &c, const Sequence &s, std::int64_t axis, bool adds_axis) {
   if (!adds_axis) return join_along(c, s, axis);
-  // Items of several shapes have fewer elements than as many of the largest dimensions, which is an error.
+  // Items of several shapes have more elements than as many of the smallest dimensions, which is an error. Where an item
+  // has fewer dimensions than another, 0 is the smallest one.
   const std::string stack = c.formula(
-      "ReduceMax a [0] keepdims=0;Slice A [1] [2] [0];Add B [2];Slice A [2] C [0];Shape a;Slice E [0] [1] [0];"
-      "Concat F D axis=0;Reshape b G allowzero=1",
+      "ReduceMax a [0] keepdims=0;Slice A [1] [2] [0];Add B [2];ReduceMin a [0] keepdims=0;Slice D [2] C [0];Shape a;"
+      "Slice F [0] [1] [0];Concat G E axis=0;Reshape b H allowzero=1",
       {s.table, s.whole});
   move_first_axis(c, stack, axis, c.out(0));
 }

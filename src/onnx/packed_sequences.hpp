@@ -12,8 +12,8 @@ inline bool is_packed(const Sequence &s) { return !s.table.empty(); }
 
 Sequence packed_as(std::string whole, std::string table);
 
-/// Its tensors in the place of an input or output of a graph.
-void pack_in(std::vector<ValueInfo> &infos, std::size_t at, const Sequence &s);
+/// Its tensors as further inputs or outputs of a graph.
+void push_packed(std::vector<ValueInfo> &infos, const Sequence &s);
 
 /// The items of a sequence that is not packed, if there are as many as the file says.
 std::optional<Names> items_of(Composing &c, const Sequence &s);

@@ -119,6 +119,8 @@ class QdqImporter {
     const Node &node = g_.nodes[n];
     const Tensor scale = ops::reals_of(g_.value(node.inputs[1]).constant), *zero = constant_of(input(node, 2));
     const Tensor *operands[] = {&integers, &scale, zero};
+    if (!budget_.take(integers.nbytes()))  // nodes may share them, but not what becomes of them
+      refuse(QTN_EUNSUPPORTED, node, "constants take too much memory to dequantize");
     try {
       ops::infer_op(*node.op, {node.attrs, operands, 1});
       graph::Value &value = g_.value(node.outputs[0]);

@@ -79,13 +79,14 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
 
   GraphProto proto = read_graph(*model.graph);
   inline_functions(proto, model.functions, is_known);
-  FileContext file{DataFolder(folder), *opset, model.opsets, {}, {}, {}, {}};
-  rewrite_composed(proto, *opset, file.folder);
+  FileContext file{DataFolder(folder), *opset, model.opsets, {}, {}, {}, {}, {}};
+  rewrite_composed(proto, *opset, file.folder, bytes.size());
   for (const auto *list : {&proto.inputs, &proto.outputs})
     for (const ValueInfo &value : *list) file.kept_types.insert(value.elem_type);
   keep_cast_types(proto, file);
   GraphReader reader(file, nullptr);
   graph::Graph g = reader.read(proto);
+  file.tensors.clear();  // what is replaced from here on is to be free
   if (!file.unsupported.empty()) fail_unsupported(file.unsupported);
   g.opsets = std::move(file.opsets);
   settle_types(g);

@@ -23,16 +23,18 @@ void settle(graph::Value &value, std::optional<qdtype> dtype) {
   if (!value.dtype && dtype && *dtype != QTN_FLOAT32) value.dtype = dtype;
 }
 
-/// Bounds and pads that were attributes, which are float32, in the type of what they meet.
+/// Bounds and pads that were attributes, which are single numbers of float32, in the type of what they meet.
 void settle_operands(graph::Graph &g, graph::Node &node, qdtype dtype) {
   if (node.op != &ops::kClip && node.op != &ops::kPad) return;
   if (dtype != QTN_FLOAT64 && !is_narrow_float(dtype)) return;
   for (std::size_t i = 1; i < node.inputs.size(); ++i) {
     const ValueId v = node.inputs[i];
-    if (v == graph::kNoValue || !g.value(v).is_constant() || g.value(v).constant.dtype() != QTN_FLOAT32) continue;
+    if (v == graph::kNoValue || !g.value(v).is_constant()) continue;
+    const Tensor &number = g.value(v).constant;
+    if (number.dtype() != QTN_FLOAT32 || number.count() != 1) continue;
     Attrs to;
     to.set("to", std::int64_t{dtype});
-    const Tensor *inputs[] = {&g.value(v).constant};
+    const Tensor *inputs[] = {&number};
     Tensor cast = ops::run_op(ops::kCast, ops::Call{to, inputs, 1})[0];
     node.inputs[i] = g.add_constant(g.value(v).name, std::move(cast));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 
 #include "onnx/composing.hpp"
 
@@ -17,6 +18,29 @@ std::size_t nodes_of(const GraphProto &graph) {
       if (attribute.graph) count += nodes_of(*attribute.graph);
   }
   return count;
+}
+
+std::size_t bytes_of(const Names &names) {
+  return std::accumulate(names.begin(), names.end(), names.size() * sizeof names[0],
+                         [](std::size_t sum, const std::string &name) { return sum + name.size(); });
+}
+
+std::size_t bytes_of(const std::vector<ValueInfo> &infos) {
+  return std::accumulate(
+      infos.begin(), infos.end(), infos.size() * sizeof infos[0],
+      [](std::size_t sum, const ValueInfo &info) { return sum + info.name.size() + bytes_of(info.symbols); });
+}
+
+/// What a copy of a graph takes, about; initializers stay where they are.
+std::size_t bytes_of(const GraphProto &graph) {
+  std::size_t bytes = sizeof graph + graph.initializers.size() * sizeof graph.initializers[0] + bytes_of(graph.inputs) +
+                      bytes_of(graph.outputs) + bytes_of(graph.values);
+  for (const NodeProto &node : graph.nodes) {
+    bytes += sizeof node + node.name.size() + bytes_of(node.inputs) + bytes_of(node.outputs);
+    for (const AttributeProto &attribute : node.attributes)
+      bytes += sizeof attribute + (attribute.graph ? bytes_of(*attribute.graph) : 0);
+  }
+  return bytes;
 }
 
 bool is_true(const Composing &c, const std::string &name) {
@@ -43,7 +67,8 @@ std::optional<std::int64_t> iterations(Composing &c, const GraphProto &body) {
   if (std::none_of(operands.begin() + 2, operands.end(), [&](const auto &name) { return c.sequence(name); }))
     return std::nullopt;
   const std::optional<std::int64_t> count = c.number(c.in(0));
-  const std::size_t left = (kMostUnrolled - c.made().unrolled) / (nodes_of(body) + 1);
+  const std::size_t left =
+      std::min((kMostUnrolled - c.made().unrolled) / (nodes_of(body) + 1), c.bytes_left() / bytes_of(body));
   if (!count || *count < 0 || *count > std::min(kMostIterations, static_cast<std::int64_t>(left))) return std::nullopt;
   return count;
 }
@@ -57,6 +82,7 @@ bool unroll(Composing &c) {
   const std::string yes = c.make_bool(true, "");
   if (!goes_on(c, yes, *body)) return false;
   c.made().unrolled += static_cast<std::size_t>(*count) * (nodes_of(*body) + 1);
+  c.made().bytes += static_cast<std::size_t>(*count) * bytes_of(*body);
   const std::optional<Shape> &number = body->inputs[0].shape;
   Names states(c.node().inputs.begin() + 2, c.node().inputs.end());
   Renamed names = initializers_of(c, *body);

@@ -215,10 +215,12 @@ class Writer {
     message.add_string(field::graph::name, g.name.empty() ? "qtensor" : g.name);
     for (const ValueId v : written)
       write_constant(pbf_writer(message, field::graph::initializer), name_of(v), g.value(v).constant);
-    for (std::size_t i = 0; i + captured < g.inputs.size(); ++i)
-      write_value_info(pbf_writer(message, field::graph::input), g, g.inputs[i], name_of(g.inputs[i]), true);
-    for (const ValueId v : g.outputs)
-      write_value_info(pbf_writer(message, field::graph::output), g, v, name_of(v), false);
+    const std::vector<ValueId> batched = batched_inputs(g);
+    const auto write = [&](auto tag, ValueId v, bool is_input) {
+      write_value_info(pbf_writer(message, tag), g, batched, v, name_of(v), is_input);
+    };
+    for (std::size_t i = 0; i + captured < g.inputs.size(); ++i) write(field::graph::input, g.inputs[i], true);
+    for (const ValueId v : g.outputs) write(field::graph::output, v, false);
   }
 
   void write_constant(pbf_writer message, const std::string &name, const Tensor &constant) {
@@ -259,8 +261,8 @@ class Writer {
     message.add_enum(field::attribute::type, static_cast<std::int32_t>(AttributeType::g));
   }
 
-  static void write_value_info(pbf_writer message, const graph::Graph &g, ValueId v, const std::string &name,
-                               bool is_input) {
+  static void write_value_info(pbf_writer message, const graph::Graph &g, const std::vector<ValueId> &batched,
+                               ValueId v, const std::string &name, bool is_input) {
     const graph::Value &value = g.value(v);
     message.add_string(field::value_info::name, name);
     pbf_writer type(message, field::value_info::type);
@@ -274,7 +276,7 @@ class Writer {
     pbf_writer shape(tensor, field::tensor_type::shape);
     for (std::size_t d = 0; d < value.shape->size(); ++d) {
       const std::int64_t size = (*value.shape)[d];
-      const std::string symbol = size < 0 ? symbol_of(g, value, d, is_input) : "";
+      const std::string symbol = size < 0 ? symbol_of(g, batched, value, d, is_input) : "";
       if (size < 0 && symbol.empty()) {
         shape.add_message(field::shape::dim, std::string());
         continue;
@@ -297,9 +299,9 @@ class Writer {
 
   /// What the file has called an open dimension. Equal names promise equal sizes, so that others get one each, and of
   /// outputs only the batch of the only input that has one; "" otherwise.
-  static std::string symbol_of(const graph::Graph &g, const graph::Value &value, std::size_t d, bool is_input) {
+  static std::string symbol_of(const graph::Graph &g, const std::vector<ValueId> &batched, const graph::Value &value,
+                               std::size_t d, bool is_input) {
     if (d < value.symbols.size() && !value.symbols[d].empty()) return value.symbols[d];
-    const std::vector<ValueId> batched = batched_inputs(g);
     if (d == 0 && batched.size() == 1) {
       const graph::Value &batch = g.value(batched[0]);
       return is_input || batch.symbols.empty() || batch.symbols[0].empty() ? "N" : batch.symbols[0];

@@ -24,7 +24,7 @@ MOST = GROWTH ** 1.5
 # million nodes at worst. Seconds.
 IGNORED = 0.04
 TRIES = 4
-FLOAT, INT8, UINT8 = 1, 3, 2
+FLOAT, INT8, UINT8, INT32 = 1, 3, 2, 6
 
 
 # --- ONNX, as far as it is needed here
@@ -193,6 +193,53 @@ def branches(n):
         node("If", [b + "c"], [b], attributes=branch("then_branch", "Relu", a, b) + branch("else_branch", "Neg", a, b))])
 
 
+def ends(n):
+    """The nodes of a function that the library knows, rows of x on grids, of which many look like the last ones."""
+    def number(name, value):
+        return field(5, field(1, name) + field(3, value) + field(20, 2))
+    def cast(a, b, to):
+        return node("Cast", [a], [b], attributes=number("to", to))
+    steps = ("ReduceMin x last least;ReduceMax x last most;Min least zero min;Max most zero max;Div max highest above;Div min highest below;"
+             "Sub above below wide_step;Sub max min range;IsInf range is_wide;Div range highest range_step;Where is_wide wide_step range_step step;"
+             "Less wide_step smallest is_flat;Where is_flat one step y_scale;Div min y_scale steps_below;Neg steps_below exact_zero;"
+             "Clip exact_zero zero highest inside_zero;Round inside_zero real_zero;Div x y_scale steps;Round steps rounded;Add rounded real_zero moved;"
+             "Clip moved zero highest inside")
+    numbers = {"zero": bytes(4), "one": ONE, "highest": b"\0\0\x7f\x43", "smallest": b"\0\0\x80\0"}
+    parts = [tensor(name, [], FLOAT, bits) for name, bits in numbers.items()] + [tensor("last", [1], 7, 8 * b"\xff")]
+    parts += [node(op, inputs, [output], attributes=number("keepdims", 1) if op.startswith("Reduce") else b"")
+              for op, *inputs, output in (step.split() for step in steps.split(";"))]
+    parts += [cast("inside", f"y{i}", UINT8) for i in range(n // 2)] + [cast("real_zero", f"z{i}", INT32) for i in range(n // 2)]
+    return model(parts, X, [(f"y{i}", [1, 4], UINT8) for i in range(n // 2)] + [(f"z{i}", [1, 1], INT32) for i in range(n // 2)])
+
+
+def loop_of_sequences(first, n, step):
+    """A loop whose states are sequences that begin as the one of that name, and whose iterations a run counts."""
+    states = range(n // 4)
+    body = [node("Identity", ["goes"], ["on"])] + [node(step, [f"i{k}", "x"] if step == "SequenceInsert" else [f"i{k}"], [f"o{k}"]) for k in states]
+    graph = b"".join(body) + field(2, "body")
+    graph += b"".join(field(11, field(1, name)) for name in ["number", "goes"] + [f"i{k}" for k in states])
+    graph += b"".join(field(12, field(1, name)) for name in ["on"] + [f"o{k}" for k in states])
+    attribute = field(5, field(1, "body") + field(6, graph) + field(20, 5))
+    return [node("NonZero", ["x"], ["places"]), node("Size", ["places"], ["count"]),
+            node("Loop", ["count", ""] + len(states) * [first], [f"r{k}" for k in states], attributes=attribute),
+            node("SequenceLength", ["r0"], ["y"])]
+
+
+def collected(n):
+    """Sequences to which each iteration adds an item."""
+    return model([node("SequenceEmpty", [], ["s"])] + loop_of_sequences("s", n, "SequenceInsert"), X, [("y", [], 7)])
+
+
+def carried(n):
+    """Sequences that go from iteration to iteration."""
+    def branch(name):
+        graph = node("SequenceConstruct", ["x"], [name]) + field(2, name) + field(12, field(1, name))
+        return field(5, field(1, name) + field(6, graph) + field(20, 5))
+    four = tensor("four", [], 7, b"\4" + bytes(7))
+    choice = [four, node("Equal", ["count", "four"], ["c"]), node("If", ["c"], ["s"], attributes=branch("then_branch") + branch("else_branch"))]
+    return model(choice + loop_of_sequences("s", n, "Identity"), X, [("y", [], 7)])
+
+
 def wide(n):
     """One node that reads all."""
     return model([node("Relu", ["x"], [f"y{i}"]) for i in range(n)] + [node("Max", [f"y{i}" for i in range(n)], ["y"])], X, [("y", [1, 4])])
@@ -248,7 +295,7 @@ def long_names(n):
 
 
 SHAPES = (chain, identities, diamonds, star, unread, one_constant, constants, unread_constants, layers, one_weight, norms, grids, grids_of_one,
-          stored, grids_of_weights, folded, shapes, stops, branches, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
+          stored, grids_of_weights, folded, shapes, stops, branches, ends, collected, carried, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
 
 # Those with weights, which what is tried to recover accuracy looks at.
 RECOVERED = (constants, layers, one_weight, norms)

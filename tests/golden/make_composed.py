@@ -310,6 +310,10 @@ def run_time_sequences():
               {"x": x, "y": y, "z": z, "i": np.array(at), "j": np.array(to)}, {"last": ints(-1)[0]}, ["a", "b", "c", ("n", INT64), "d"])
     model("lengths_at_run_time", [node("SplitToSequence", "x,l", "s", axis=0), node("SequenceLength", "s", "n"), node("SequenceAt", "s,i", "a")],
           {"x": x, "l": ints(1, 2, 1), "i": np.array(-2)}, {}, [("n", INT64), "a"])
+    for name, length, at in (("some", 3, 1), ("largest", 2**63 - 1, 0)):
+        model(f"lengths_of_{name}_at_run_time", [node("SplitToSequence", "x,l", "s", axis=0), node("SequenceLength", "s", "n"),
+                                                 node("SequenceAt", "s,i", "a")],
+              {"x": x, "l": np.array(length), "i": np.array(at)}, {}, [("n", INT64), "a"])
 
 
 def grown_sequences():
@@ -391,6 +395,22 @@ def carried_sequences():
                              "body", [tensor("i", INT64, []), tensor("c", BOOL, []), tensor("sum", FLOAT, [2, 3])], [tensor("on", BOOL, []), tensor("sum_out", FLOAT, [2, 3])])
     model("list_read_in_a_loop", [node("Slice", "x,first,three,one", "x3"), *pieces, node("Loop", "n,yes,zeros", "y", body=read)],
           {"x": x, "n": np.array(2)}, {"yes": np.array(True), "zeros": np.zeros((2, 3), np.float32), "axes": one, "first": ints(0), "three": ints(3), "one": one}, ["y"])
+
+
+def joined_sequences():
+    """Of which a run says how many items there are: along every axis, with items of no elements among them, and with none else."""
+    def branch(name, items):
+        return helper.make_graph([node("SequenceConstruct", items, name)], name, [], [helper.make_tensor_sequence_value_info(name, FLOAT, None)])
+    def join(name, axis, shapes):
+        items = {n: noise(n, *shape) for n, shape in zip("xyz", shapes)}
+        model(f"joined_{name}", [node("If", "which", "s", then_branch=branch("all", ",".join(items)), else_branch=branch("one", "x")),
+                                 node("ConcatFromSequence", "s", "y0", axis=axis)], {**items, "which": np.array(True)}, {}, ["y0"])
+    for axis in range(-3, 3):
+        shapes = [[2, 3, 2] for _ in range(3)]
+        shapes[1][axis], shapes[2][axis] = 0, 4
+        join(axis, axis, shapes)
+    join("of_nothing", 1, [(2, 0), (2, 0), (2, 0)])
+    join("beside_nothing", 0, [(0, 4), (2, 3), (1, 3)])
 
 
 def computed_lengths():
@@ -585,15 +605,15 @@ def residuals():
 def moved_constants():
     """Constants behind nodes that move or cast them: as language models have one table for their first and last layers, and
     angles in branches for long and short inputs."""
-    codes = np.random.default_rng(4).integers(0, 256, (5, 2, 8)).astype(np.uint8)
+    codes = np.random.default_rng(4).integers(0, 256, (70, 2, 8)).astype(np.uint8)
     blocks = {"block_size": 16, "bits": 4}
     model("moved_table", [node("Identity", "w", "v"), node("Reshape", "v,shape", "table"),
                           node("GatherBlockQuantized", "table,ids,scales", "e", MICROSOFT, gather_axis=0, quantize_axis=1, **blocks),
-                          node("MatMulNBits", "e,w,scales", "y", MICROSOFT, K=32, N=5, **blocks)],
-          {"ids": ints([4, 0], [1, 1])}, {"w": codes, "scales": noise("scales", 5, 2), "shape": ints(5, 16)}, ["y"], opset=21)
+                          node("MatMulNBits", "e,w,scales", "y", MICROSOFT, K=32, N=70, **blocks)],
+          {"ids": ints([69, 0], [1, 1])}, {"w": codes, "scales": noise("scales", 70, 2), "shape": ints(70, 16)}, ["y"], opset=21)
     x, ids = noise("x", 2, 3, 8), ints([2, 0, 1], [3, 3, 0])
     turned = node("RotaryEmbedding", "x,i,cosines,sines", "y", MICROSOFT)
-    angles = np.arange(16).reshape(8, 2)
+    angles = np.arange(1200).reshape(600, 2)  # more elements than lists of positions have
     halves = {"c": np.cos(angles).astype(np.float16), "s": np.sin(angles).astype(np.float16)}
     model("moved_angles", [node("Cast", "c", "cosines", to=FLOAT), node("Cast", "s", "sines", to=FLOAT), turned],
           {"x": x, "i": ids}, halves, ["y"])
@@ -616,7 +636,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, codes_of_bitsandbytes, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized, sparse_constants, grown_sequences, carried_sequences, computed_lengths, residuals, moved_constants, hybrid):
+                  products_of_integers, optimized, sparse_constants, grown_sequences, carried_sequences, joined_sequences, computed_lengths, residuals, moved_constants, hybrid):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

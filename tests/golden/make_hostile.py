@@ -133,8 +133,8 @@ CASES = []
 
 
 def result(name, model, x, y=None):
-    """A model that both engines run; without y: as ONNX's reference evaluator does."""
-    proto = model.proto()
+    """A Model, or a ModelProto, that both engines run; without y: as ONNX's reference evaluator does."""
+    proto = model if isinstance(model, onnx.ModelProto) else model.proto()
     if y is None:
         y = ReferenceEvaluator(proto).run(None, {"x": x})[0]
     onnx.save(proto, FOLDER / f"{name}.onnx")
@@ -604,6 +604,106 @@ def control():
     CASES.append({"name": "graphs_in_graphs", "status": "QTN_EUNSUPPORTED", "at": "load"})
 
 
+def composed():
+    """Sequences that branches and loops make and do not name, names that stand for two constants, and large constants
+    that functions, loops and branches repeat."""
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    head = '<ir_version: 9, opset_import: ["" : 17, "own" : 1]>\n'
+
+    def case(name, text, x=x):
+        result(name, onnx.parser.parse_model(head + text), x)
+
+    def nameless(name, text):
+        """`text`: with an output called nobody, which the file leaves without a name."""
+        model = onnx.parser.parse_model(head + text)
+        y = ReferenceEvaluator(model).run(None, {"x": x})[0]
+        for node in model.graph.node:
+            node.output[:] = ["" if output == "nobody" else output for output in node.output]
+        result(name, model, x, y)
+
+    # Output b of both branches is of another shape than those before it, which what makes items of it asks for.
+    branch = """() => (seq(float) s, float[4, 1, 1] a, float[3, 2] b, float[2] d, float[1] e) {
+      s = SplitToSequence <axis = 0, keepdims = 0> (x)
+      a = ConstantOfShape <value = float[1] {1}> (shape)
+      b = %s (x)
+      d = ReduceSum <keepdims = 0> (x, zero)
+      e = ReduceSum <keepdims = 1> (d)
+    }"""
+    case("shapes_behind_a_sequence", """g (float[3, 2] x) => (float[4, 2] y)
+    <int64[3] shape = {4, 1, 1}, int64[1] zero = {0}> {
+      m = ReduceMax <keepdims = 0> (x)
+      o = Constant <value = float {1}> ()
+      c = Greater (m, o)
+      s, a, b, d, e = If (c) <then_branch = t %s, else_branch = e %s>
+      parts = SplitToSequence <axis = 0, keepdims = 0> (b)
+      more = SequenceInsert (parts, d)
+      y = ConcatFromSequence <axis = 0, new_axis = 1> (more)
+    }""" % (branch % "Neg", branch % "Abs"))
+    # A branch makes a value of the name that a constant around it is computed from.
+    for name, inner in (("itself", "a = Identity (p)"), ("another", "a = Constant <value = int64 {1}> ()")):
+        case(f"constant_of_{name}", """g (float[3, 2] x) => (float[2] y) <int64 a = {0}, int64 b = {0}> {
+          p = Add (a, b)
+          m = ReduceMax <keepdims = 0> (x)
+          o = Constant <value = float {1}> ()
+          c = Greater (m, o)
+          s = SplitToSequence <axis = 0, keepdims = 0> (x)
+          y = If (c) <
+            then_branch = t () => (float[2] z) { %s q = Identity (p) z0 = SequenceAt (s, q) z1 = SequenceAt (s, a) z = Sub (z0, z1) },
+            else_branch = e () => (float[2] w) { w = SequenceAt (s, p) }>
+        }""" % inner)
+    nameless("branches_with_a_sequence_that_nobody_reads", """g (float[3, 2] x) => (float[3, 2] y) <float most = {-1}> {
+      m = ReduceMax <keepdims = 0> (x)
+      c = Greater (m, most)
+      nobody, o = If (c) <
+        then_branch = t () => (seq(float) u, float[3, 2] a) { u = SplitToSequence <axis = 0, keepdims = 0> (x) a = Neg (x) },
+        else_branch = e () => (seq(float) v, float[3, 2] b) { v = SplitToSequence <axis = 0, keepdims = 0> (x) b = Abs (x) }>
+      y = Clip (o, "", most)
+    }""")
+    for name, first, position in (("items", "SequenceEmpty ()", ""), ("a_sequence", "SequenceConstruct (x)", ", zero")):
+        nameless(f"loop_with_{name}_that_nobody_reads", """g (float[3, 2] x) => (float[3, 2] y)
+        <float most = {-1}, bool yes = {1}, int64 zero = {0}> {
+          m = ReduceMax <keepdims = 0> (x)
+          n = Cast <to = 7> (m)
+          first = %s
+          nobody, o = Loop (n, yes, first, x) <body = step (int64 i, bool b, seq(float) s, float[3, 2] v)
+              => (bool a, seq(float) t, float[3, 2] w) { a = Identity (b) t = SequenceInsert (s, v%s) w = Neg (v) }>
+          y = Clip (o, "", most)
+        }""" % (first, position))
+    # 64 numbers each of a function, a branch in it, a loop, a loop in that, and a branch in it. Each is read once.
+    numbers = "{%s}" % ", ".join(map(str, range(1, 65)))
+    case("constants_that_are_repeated", """g (float[64] x) => (float[64] y)
+    <bool yes = {1}, int64 zero = {0}, int64 two = {2}, int64 three = {3}, float least = {0}> {
+      m = ReduceMax <keepdims = 0> (x)
+      c = Greater (m, least)
+      f0 = own.f (x, c)
+      f1 = own.f (f0, c)
+      f2 = own.f (f1, c)
+      s = SequenceConstruct (f2)
+      t = Loop (three, yes, s) <body = outer (int64 i, bool b, seq(float) s0) => (bool a, seq(float) s3) <float[64] k = NUMBERS> {
+        a = Identity (b)
+        q = SequenceAt (s0, zero)
+        r = Sub (q, k)
+        s1 = SequenceInsert (s0, r)
+        s2 = SequenceErase (s1, zero)
+        s3 = Loop (two, yes, s2) <body = inner (int64 j, bool d, seq(float) t0) => (bool e, seq(float) t2) <float[64] l = NUMBERS> {
+          e = Identity (d)
+          u = SequenceAt (t0, zero)
+          v = If (c) <then_branch = g1 () => (float[64] o) <float[64] n = NUMBERS> { n0 = Mul (n, l) o = Sub (u, n0) },
+                      else_branch = g2 () => (float[64] o1) { o1 = Neg (u) }>
+          t1 = SequenceInsert (t0, v)
+          t2 = SequenceErase (t1, zero)
+        }>
+      }>
+      y = SequenceAt (t, zero)
+    }
+    <domain: "own", opset_import: ["" : 17]> f (a, c) => (b) {
+      w = Constant <value = float[64] NUMBERS> ()
+      t = Add (a, w)
+      b = If (c) <then_branch = h1 () => (float[64] o) <float[64] n = NUMBERS> { o = Add (t, n) },
+                  else_branch = h2 () => (float[64] o1) { o1 = Neg (t) }>
+    }""".replace("NUMBERS", numbers), np.linspace(-1, 1, 64, dtype=np.float32))
+
+
 def message(field, content):
     """A field of a protobuf message that is bytes."""
     head, length = bytearray([field << 3 | 2]), len(content)
@@ -617,7 +717,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, bias_of_floats,
                  rows_on_their_grids, absent_operands, unusual_types, grid_on_halves, masks_of_float8, outputs_beyond_states, dropout_in_training, unusual_axes,
-                 layers, external_data, control):
+                 layers, external_data, control, composed):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
 

@@ -9,15 +9,6 @@ namespace {
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-std::string ints_attribute(const std::string &name, const Ints &values) {
-  namespace f = onnx::field::attribute;
-  return write([&](pbf_writer &attribute) {
-    attribute.add_string(f::name, name);
-    for (const std::int64_t value : values) attribute.add_int64(f::ints, value);
-    attribute.add_enum(f::type, 7);
-  });
-}
-
 std::string float_attribute(const std::string &name, float value) {
   namespace f = onnx::field::attribute;
   return write([&](pbf_writer &attribute) {
@@ -33,27 +24,6 @@ std::string int_tensor(const std::string &name, const Ints &dims, const Ints &va
 
 std::string codes_tensor(const std::string &name, const Ints &dims, const std::vector<std::uint8_t> &values) {
   return raw_tensor(name, QTN_UINT8, dims, values);
-}
-
-/// A graph whose nodes each take and make one value.
-std::string graph_attribute(const std::string &name, const std::vector<std::string> &inputs,
-                            const std::vector<NodeText> &nodes, const std::string &output) {
-  namespace f = onnx::field;
-  return write([&](pbf_writer &attribute) {
-    attribute.add_string(f::attribute::name, name);
-    attribute.add_enum(f::attribute::type, 5);
-    pbf_writer graph(attribute, f::attribute::g);
-    for (const NodeText &text : nodes) {
-      pbf_writer node(graph, f::graph::node);
-      for (const auto &input : text.inputs) node.add_string(f::node::input, input);
-      for (const auto &made : text.outputs) node.add_string(f::node::output, made);
-      node.add_string(f::node::name, text.name);
-      node.add_string(f::node::op_type, text.op);
-      for (const auto &inner : text.attributes) node.add_message(f::node::attribute, inner);
-    }
-    for (const auto &input : inputs) pbf_writer(graph, f::graph::input).add_string(f::value_info::name, input);
-    pbf_writer(graph, f::graph::output).add_string(f::value_info::name, output);
-  });
 }
 
 /// The message, to its end, of a model with these nodes.
@@ -220,14 +190,14 @@ void attention_with_graphs(void **) {
     return text;
   };
   const NodeText neg{"Neg", {"s"}, {"t"}, "neg"};
-  assert_true(parse(model({graph_attribute("score_mod", {"s"}, {neg}, "t")}).bytes()).nodes.size() > 4);
+  assert_true(parse(model({graph_attribute("score_mod", {"s"}, {neg}, {"t"})}).bytes()).nodes.size() > 4);
   expect_refused("node \"a\" (FlexAttention): a graph of it has 2 inputs and 1 outputs, not 1 and 1",
-                 model({graph_attribute("score_mod", {"s", "u"}, {neg}, "t")}));
+                 model({graph_attribute("score_mod", {"s", "u"}, {neg}, {"t"})}));
   expect_refused("node \"a\" (MatMul): reads \"nothing\", which no node, input or initializer makes",
-                 model({graph_attribute("prob_mod", {"s"}, {neg}, "nothing")}), QTN_EFORMAT);
-  const NodeText nested{"If", {"s"}, {"t"}, "if", "", {graph_attribute("then_branch", {}, {}, "s")}};
+                 model({graph_attribute("prob_mod", {"s"}, {neg}, {"nothing"})}), QTN_EFORMAT);
+  const NodeText nested{"If", {"s"}, {"t"}, "if", "", {graph_attribute("then_branch", {}, {}, {"s"})}};
   expect_refused("node \"a/if\" (If): has no graph else_branch",
-                 model({graph_attribute("score_mod", {"s"}, {nested}, "t")}), QTN_EFORMAT);
+                 model({graph_attribute("score_mod", {"s"}, {nested}, {"t"})}), QTN_EFORMAT);
   expect_refused("node \"a\" (FlexAttention): scale is -1", model({float_attribute("scale", -1)}));
   expect_refused("node \"a\" (FlexAttention): scale is nan", model({float_attribute("scale", NAN)}));
   for (const Ints &shape : {Ints{1, 2, 3, -1}, Ints{1, 2, 3}})
@@ -292,9 +262,9 @@ void products_by_codes(void **) {
                         const std::string &largest = "s") {
     const std::vector<std::string> attributes{int_attribute("N", n), int_attribute("K", 2),
                                               int_attribute("quant_type", type), int_attribute("block_size", block)};
-    return ModelText{.nodes = {{"MatMulBnb4", {"x", codes, largest}, {"y"}, "m", "com.microsoft", attributes}},
-                     .initializers = {codes_tensor("b", {9}, std::vector<std::uint8_t>(9)),
-                                      float_tensor("s", {2}, {1, 1})}};
+    return ModelText{
+        .nodes = {{"MatMulBnb4", {"x", codes, largest}, {"y"}, "m", "com.microsoft", attributes}},
+        .initializers = {codes_tensor("b", {9}, std::vector<std::uint8_t>(9)), float_tensor("s", {2}, {1, 1})}};
   };
   assert_string_equal(parse(model(9, 1, 16).bytes()).nodes.at(0).op->name, "MatMul");
   const std::string forms = ", not 0 or 1 and a power of 2 from 16 on", node = "node \"m\" (MatMulBnb4): ";

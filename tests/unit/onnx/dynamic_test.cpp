@@ -164,7 +164,8 @@ void test_convolutions_in_files(void **) {
 /// Addends of other types, of one number, or of more axes than the result has stay what they are.
 void test_addends_that_are_no_bias(void **) {
   const Tensor halves = from_plain(random_floats({6, 1, 1}, 3), QTN_FLOAT16);
-  for (const Tensor &addend : {halves, random_floats({1}, 3), random_floats({1, 1, 6, 1, 1}, 3), random_floats({6}, 3)}) {
+  for (const Tensor &addend :
+       {halves, random_floats({1}, 3), random_floats({1, 1, 6, 1, 1}, 3), random_floats({6}, 3)}) {
     GraphBuilder b;
     b.input("x", {1, 4, 6, 6}).constant("w", random_integers<std::int8_t>(QTN_INT8, {6, 4, 1, 1}, 1));
     b.constant("s", Tensor::scalar(0.1f)).constant("b", addend);
@@ -415,17 +416,23 @@ struct Lookalike {
   float scale = 0.1f;
   bool zero_of_x = true;
   std::string scale_of = "grid_scale";  ///< whose scale the sums are multiplied by
+  Shape scales{}, zeros{};
 
-  graph::Graph read() const {
+  graph::Graph build() const {
     GraphBuilder b;
-    b.input("x", {2, 8}).constant("w", random_integers<std::int8_t>(QTN_INT8, {8, 3}, 1));
-    b.constant("s", Tensor::scalar(scale)).constant("other", Tensor::scalar(0.3f));
+    Tensor s(QTN_FLOAT32, scales);
+    for (std::int64_t i = 0; i < s.count(); ++i) s.as<float>()[i] = scale * static_cast<float>(i + 1);
+    b.input("x", {3, 8}).constant("w", random_integers<std::int8_t>(QTN_INT8, {8, 3}, 1));
+    b.constant("s", s).constant("other", Tensor::scalar(0.3f));
+    b.constant("zeros", random_integers<std::int8_t>(QTN_INT8, zeros, 2));
     b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "grid_scale", "grid_zero"});
-    b.node("MatMulInteger", "product", {"q", "w", zero_of_x ? "grid_zero" : ""}, {"sums"});
+    b.node("MatMulInteger", "product", {"q", "w", zero_of_x ? "grid_zero" : "", "zeros"}, {"sums"});
     b.node("Cast", "cast", {"sums"}, {"real"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
     b.node("Mul", "scales", {"s", scale_of}, {"both"}).node("Mul", "scale", {"both", "real"}, {"y"});
-    return parse(onnx::serialize(b.build({"y", "q"}), {}));
+    return b.build({"y", "q"});
   }
+
+  graph::Graph read() const { return parse(onnx::serialize(build(), {})); }
 };
 
 void test_only_such_products_are_folded(void **) {
@@ -438,6 +445,25 @@ void test_only_such_products_are_folded(void **) {
   assert_false(folds({.scale = -0.1f}));
   assert_false(folds({.zero_of_x = false}));
   assert_false(folds({.scale_of = "other"}));
+  assert_true(folds({.scales = {3}, .zeros = {3}}));
+  assert_true(folds({.zeros = {1, 3}}));
+  expect_error(QTN_ESHAPE, "node \"product\": MatMulInteger: b_zero_point is 3x1", [&] { folds({.zeros = {3, 1}}); });
+}
+
+/// A scale for each row, or with axes that the product may not have, is none for each column.
+void test_scales_of_other_axes_are_not_folded(void **) {
+  const Tensor x = random_floats({3, 8}, 9);
+  const std::pair<Shape, bool> shapes[] = {{{}, true},         {{1}, true},        {{3}, true},
+                                           {{3, 1}, false},    {{1, 3}, false},    {{1, 1}, false},
+                                           {{3, 1, 1}, false}, {{1, 3, 1}, false}, {{1, 1, 3}, false}};
+  for (const auto &[scales, folds] : shapes) {
+    const Lookalike l{.scales = scales};
+    const graph::Graph read = l.read();
+    if (std::ranges::count(operators(read), "DynamicQuantizeMatMul") != (folds ? 1 : 0))
+      fail_test("scales ", to_string(scales), folds ? " are not folded" : " are folded");
+    if (!equal(evaluated(read, x), evaluated(l.build(), x)))
+      fail_test("scales ", to_string(scales), " give other bits");
+  }
 }
 
 }  // namespace
@@ -456,6 +482,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_products_share_a_grid),
       cmocka_unit_test(qtn::test::test_other_products_stay),
       cmocka_unit_test(qtn::test::test_only_such_products_are_folded),
+      cmocka_unit_test(qtn::test::test_scales_of_other_axes_are_not_folded),
       cmocka_unit_test(qtn::test::test_only_own_sums_of_columns_are_folded),
   };
   return cmocka_run_group_tests_name("onnx/dynamic", tests, nullptr, nullptr);

@@ -112,6 +112,35 @@ std::string int_attribute(const std::string &name, std::int64_t value) {
   });
 }
 
+std::string ints_attribute(const std::string &name, const std::vector<std::int64_t> &values) {
+  namespace f = onnx::field::attribute;
+  return write([&](pbf_writer &attribute) {
+    attribute.add_string(f::name, name);
+    for (const std::int64_t value : values) attribute.add_int64(f::ints, value);
+    attribute.add_enum(f::type, 7);
+  });
+}
+
+std::string graph_attribute(const std::string &name, const std::vector<std::string> &inputs,
+                            const std::vector<NodeText> &nodes, const std::vector<std::string> &outputs) {
+  namespace f = onnx::field;
+  return write([&](pbf_writer &attribute) {
+    attribute.add_string(f::attribute::name, name);
+    attribute.add_enum(f::attribute::type, 5);
+    pbf_writer graph(attribute, f::attribute::g);
+    for (const NodeText &text : nodes) {
+      pbf_writer node(graph, f::graph::node);
+      for (const auto &input : text.inputs) node.add_string(f::node::input, input);
+      for (const auto &made : text.outputs) node.add_string(f::node::output, made);
+      node.add_string(f::node::name, text.name);
+      node.add_string(f::node::op_type, text.op);
+      for (const auto &inner : text.attributes) node.add_message(f::node::attribute, inner);
+    }
+    for (const auto &input : inputs) pbf_writer(graph, f::graph::input).add_string(f::value_info::name, input);
+    for (const auto &output : outputs) pbf_writer(graph, f::graph::output).add_string(f::value_info::name, output);
+  });
+}
+
 const graph::Value &named(const graph::Graph &g, const std::string &name) {
   for (const graph::Value &value : g.values)
     if (value.name == name) return value;

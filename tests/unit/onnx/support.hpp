@@ -70,6 +70,12 @@ std::string external_tensor(const std::string &name, const std::vector<std::int6
 
 std::string int_attribute(const std::string &name, std::int64_t value);
 
+std::string ints_attribute(const std::string &name, const std::vector<std::int64_t> &values);
+
+/// A graph, with the names of its inputs and outputs.
+std::string graph_attribute(const std::string &name, const std::vector<std::string> &inputs,
+                            const std::vector<NodeText> &nodes, const std::vector<std::string> &outputs);
+
 /// The value of that name; ends the test where there is none.
 const graph::Value &named(const graph::Graph &g, const std::string &name);
 
