@@ -25,6 +25,12 @@ std::string folder_of(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// A name that ends so in the folder of `path`, and begins as its name, as far as names may be long.
+std::string beside(const std::string &path, const std::string &end) {
+  const std::size_t name = path.rfind('/') + 1;  // 0 without a slash
+  return path.substr(0, name) + path.substr(name, NAME_MAX - end.size()) + end;
+}
+
 /// The folder over links, with a slash; "" where there is none.
 std::string real_folder_of(const std::string &path) {
   char folder[PATH_MAX];
@@ -108,7 +114,7 @@ int WholeFile::open(const std::string &path) {
   static std::atomic<unsigned> counter{0};
   std::string temporary;
   do {
-    temporary = place.path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+    temporary = beside(place.path, "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp");
     // Not mkstemp: the file shall have the permissions that the umask says, or those of the one that it replaces.
     fd_ = uninterrupted(
         [&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666); });

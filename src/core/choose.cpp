@@ -117,7 +117,10 @@ ScaleZero choose_float8(const Target &t, float min, float max) {
   if (!t.symmetric) fail(QTN_EUNSUPPORTED, "quantizer: ", dtype_name(t.dtype), " has symmetric schemes only");
   const float bound = largest_finite(t.dtype);
   if (t.options.numerics == Numerics::nvidia) return choose_nvidia(t, min, max, bound);
-  return {std::max(std::max(-min, max) / bound, static_cast<float>(t.options.eps)), 0};
+  const float scale = std::max(-min, max) / bound;
+  const bool has_smallest = t.options.numerics == Numerics::fbgemm || t.options.numerics == Numerics::qnnpack;
+  if (has_smallest) return {std::max(scale, static_cast<float>(t.options.eps)), 0};
+  return {scale == 0 ? 1.0f : scale, 0};
 }
 
 /// What values saturate to, where that is less than the whole type.

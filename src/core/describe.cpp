@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/digits.hpp"
@@ -33,14 +35,32 @@ std::string repr(double value) {
   return text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
-/// Values in logical order, and how each is written.
+enum class Truth : bool {};
+
+/// How values are written, all as wide as the widest of those that are shown: whole numbers with all their digits.
+template <class T>
 class Formatter {
  public:
-  Formatter(const std::vector<double> &shown, bool floating, bool boolean) : floating_(floating), boolean_(boolean) {
-    if (!floating) {
-      for (const double v : shown) width_ = std::max(width_, text(v).size());
-      return;
-    }
+  explicit Formatter(const std::vector<T> &shown) {
+    for (const T v : shown) width_ = std::max(width_, text(v).size());
+  }
+
+  std::size_t width() const { return width_; }
+  std::string text(T v) const {
+    if constexpr (std::is_same_v<T, Truth>)
+      return v == Truth{true} ? "True" : "False";
+    else
+      return std::to_string(v);
+  }
+
+ private:
+  std::size_t width_ = 1;
+};
+
+template <>
+class Formatter<double> {
+ public:
+  explicit Formatter(const std::vector<double> &shown) {
     std::vector<double> magnitudes;
     bool integral = true;
     for (const double v : shown) {
@@ -57,15 +77,7 @@ class Formatter {
   }
 
   std::size_t width() const { return width_; }
-  std::string padded(double v) const {
-    const std::string t = text(v);
-    return std::string(width_ > t.size() ? width_ - t.size() : 0, ' ') + t;
-  }
-
- private:
   std::string text(double v) const {
-    if (boolean_) return v != 0 ? "True" : "False";
-    if (!floating_) return digits_of(v, std::chars_format::fixed, 0);
     if (std::isnan(v)) return "nan";
     if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
     if (style_ == kScientific) return digits_of(v, std::chars_format::scientific, 4);
@@ -73,18 +85,20 @@ class Formatter {
     return digits_of(v, std::chars_format::fixed, 4);
   }
 
+ private:
   enum Style { kInteger, kFixed, kScientific };
-  bool floating_, boolean_;
   Style style_ = kInteger;
   std::size_t width_ = 1;
 };
 
-std::vector<double> double_values(const Tensor &t) {
+/// In logical order.
+template <class T>
+std::vector<T> values_of(const Tensor &t) {
   const Tensor flat = to_plain(t);
-  std::vector<double> values(static_cast<std::size_t>(flat.count()));
+  std::vector<T> values(static_cast<std::size_t>(flat.count()));
   dispatch(flat.dtype(), [&](auto zero) {
     const auto *from = flat.as<const decltype(zero)>();
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(from[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(from[i]);
   });
   return values;
 }
@@ -98,28 +112,33 @@ std::vector<std::int64_t> shown_indices(std::int64_t size, bool summarize) {
   return shown;
 }
 
+template <class T>
 class Writer {
  public:
-  Writer(const Shape &shape, std::vector<double> values, bool floating, bool boolean)
+  Writer(const Shape &shape, std::vector<T> values)
       : shape_(shape),
         strides_(contiguous_strides(shape)),
         values_(std::move(values)),
         summarize_(static_cast<std::int64_t>(values_.size()) > kThreshold),
-        formatter_(shown_values(), floating, boolean) {}
+        formatter_(shown_values()) {}
 
   std::string text(std::size_t indent) const {
-    if (shape_.empty()) return formatter_.padded(values_[0]);
+    if (shape_.empty()) return padded(values_[0]);
     if (values_.empty()) return "[]";
     return block(0, 0, indent);
   }
 
  private:
-  std::vector<double> shown_values() const {
-    std::vector<double> shown;
+  std::string padded(T v) const {
+    const std::string t = formatter_.text(v);
+    return std::string(formatter_.width() > t.size() ? formatter_.width() - t.size() : 0, ' ') + t;
+  }
+  std::vector<T> shown_values() const {
+    std::vector<T> shown;
     collect(0, 0, shown);
     return shown;
   }
-  void collect(std::size_t axis, std::int64_t offset, std::vector<double> &shown) const {
+  void collect(std::size_t axis, std::int64_t offset, std::vector<T> &shown) const {
     if (axis == shape_.size()) {
       if (!values_.empty()) shown.push_back(values_[static_cast<std::size_t>(offset)]);
       return;
@@ -136,8 +155,7 @@ class Writer {
       if (i != expected) parts.emplace_back(innermost ? " ..." : "...");
       expected = i + 1;
       const std::int64_t at = offset + i * strides_[axis];
-      parts.push_back(innermost ? formatter_.padded(values_[static_cast<std::size_t>(at)])
-                                : block(axis + 1, at, indent + 1));
+      parts.push_back(innermost ? padded(values_[static_cast<std::size_t>(at)]) : block(axis + 1, at, indent + 1));
     }
     const std::string newline(innermost ? 1 : shape_.size() - axis - 1, '\n');
     const std::string line_break = "," + newline + std::string(indent + 1, ' ');
@@ -153,9 +171,9 @@ class Writer {
   }
 
   Shape shape_, strides_;
-  std::vector<double> values_;
+  std::vector<T> values_;
   bool summarize_;
-  Formatter formatter_;
+  Formatter<T> formatter_;
 };
 
 constexpr std::size_t kIndent = 7;  // the length of "tensor("
@@ -193,15 +211,21 @@ std::string size_suffix(const Shape &shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-std::string parameters_text(const Shape &shape, const std::vector<double> &values, bool floating, bool named) {
-  const std::string body = "tensor(" + Writer(shape, values, floating, false).text(kIndent);
+template <class T>
+std::string tensor_text(const Shape &shape, std::vector<T> values) {
+  return "tensor(" + Writer<T>(shape, std::move(values)).text(kIndent);
+}
+
+template <class T>
+std::string parameters_text(const Shape &shape, const std::vector<T> &values, bool named) {
+  const std::string body = tensor_text(shape, values);
   return with_suffixes(body, named ? std::vector<std::string>{dtype_suffix("float64")} : std::vector<std::string>{});
 }
 
 /// Numbers that PyTorch keeps in its usual type, without its name.
 std::string floats_text(const Shape &shape, const std::vector<double> &values) {
   const std::vector<float> narrow(values.begin(), values.end());
-  return parameters_text(shape, {narrow.begin(), narrow.end()}, true, false);
+  return parameters_text(shape, std::vector<double>(narrow.begin(), narrow.end()), false);
 }
 
 std::string quantized_text(const Tensor &t) {
@@ -214,9 +238,8 @@ std::string quantized_text(const Tensor &t) {
       suffixes.push_back("scale=" + floats_text(shape, q.scales()));
       suffixes.push_back("zero_point=" + floats_text(shape, q.float_zero_points()));
     } else {
-      const std::vector<double> zeros(q.zero_points().begin(), q.zero_points().end());
-      suffixes.push_back("scale=" + parameters_text(shape, q.scales(), true, true));
-      suffixes.push_back("zero_point=" + parameters_text(shape, zeros, false, false));
+      suffixes.push_back("scale=" + parameters_text(shape, q.scales(), true));
+      suffixes.push_back("zero_point=" + parameters_text(shape, q.zero_points(), false));
     }
     suffixes.push_back("axis=" + std::to_string(q.axis()));
     if (q.per_block()) suffixes.push_back("block_size=" + std::to_string(q.block_size()));
@@ -224,21 +247,25 @@ std::string quantized_text(const Tensor &t) {
     suffixes.push_back("scale=" + repr(q.scales()[0]));
     suffixes.push_back("zero_point=" + std::to_string(q.zero_points()[0]));
   }
-  const std::string body = "tensor(" + Writer(t.shape(), double_values(dequantize(t)), true, false).text(kIndent);
-  return with_suffixes(body, suffixes);
+  return with_suffixes(tensor_text(t.shape(), values_of<double>(dequantize(t))), suffixes);
+}
+
+std::string plain_text(const Tensor &t) {
+  if (is_floating(t.dtype())) return tensor_text(t.shape(), values_of<double>(t));
+  if (t.dtype() == QTN_BOOL) return tensor_text(t.shape(), values_of<Truth>(t));
+  if (t.dtype() == QTN_UINT64) return tensor_text(t.shape(), values_of<std::uint64_t>(t));
+  return tensor_text(t.shape(), values_of<std::int64_t>(t));
 }
 
 }  // namespace
 
 std::string describe(const Tensor &t) {
   if (t.quantized()) return without_prefixes(quantized_text(t));
-  const bool floating = is_floating(t.dtype()), boolean = t.dtype() == QTN_BOOL;
-  const bool usual_type = t.dtype() == QTN_FLOAT32 || t.dtype() == QTN_INT64 || boolean;
+  const bool usual_type = t.dtype() == QTN_FLOAT32 || t.dtype() == QTN_INT64 || t.dtype() == QTN_BOOL;
   std::vector<std::string> suffixes;
   if (t.count() == 0 && t.rank() != 1) suffixes.push_back(size_suffix(t.shape()));
   if (t.count() == 0 ? t.dtype() != QTN_FLOAT32 : !usual_type) suffixes.push_back(dtype_suffix(dtype_name(t.dtype())));
-  return without_prefixes(
-      with_suffixes("tensor(" + Writer(t.shape(), double_values(t), floating, boolean).text(kIndent), suffixes));
+  return without_prefixes(with_suffixes(plain_text(t), suffixes));
 }
 
 }  // namespace qtn

@@ -120,6 +120,8 @@ Tensor view_of(const DLTensor &dl) {
   const Shape strides = strides_of(dl, shape, size);
   if (count == 0) return Tensor(dtype, shape, contiguous_strides(shape), dl.data, nullptr);
   if (!dl.data) fail(QTN_EINVAL, "dlpack: data is NULL for a ", to_string(shape), " tensor");
+  if (dl.byte_offset > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(dl.data))
+    fail(QTN_EINVAL, "dlpack: byte offset ", dl.byte_offset, " leads out of memory");
   auto *data = static_cast<std::byte *>(dl.data) + dl.byte_offset;
   if (reinterpret_cast<std::uintptr_t>(data) % size != 0)
     fail(QTN_EINVAL, "dlpack: data at byte offset ", dl.byte_offset, " is not aligned for ", dtype_name(dtype));

@@ -37,6 +37,8 @@ void check_keys(const Attrs &attrs) {
 Recipe recipe_of(Attrs attrs, std::size_t batches) {
   check_keys(attrs);
   Recipe recipe{take_count(attrs, "epochs", 5, 1), take_count(attrs, "calibration_batches", 16, 0), 0, {}};
+  if (batches > 0 && recipe.epochs > std::size_t{INT64_MAX} / batches)
+    fail(QTN_EINVAL, "quantize_qat: epochs is ", recipe.epochs, ", too many for ", batches, " batches");
   const std::size_t steps = recipe.epochs * batches;
   recipe.moving = attrs.has("freeze_bn") ? steps : steps - std::max(steps / 5, recipe.epochs > 1 ? batches : 0);
   const auto otherwise = [&attrs](const char *key, Attr value) {

@@ -121,9 +121,21 @@ static void saturated(void **state) {
 
 static void plain_integers(void **state) {
   const uint8_t bytes[] = {66, 95, 39, 25, 1, 71, 94, 43, 13, 48};
+  const int64_t wide[] = {INT64_MAX, INT64_MIN, ((int64_t)1 << 53) + 1, 7};
+  const uint64_t unsigned_wide[] = {(uint64_t)1 << 63, UINT64_MAX, 5};
   qtensor *t = tensor_of(QTN_UINT8, NULL, bytes, sizeof bytes, DIMS(10));
   (void)state;
   check_text(t, "tensor([66, 95, 39, 25,  1, 71, 94, 43, 13, 48], dtype=uint8)");
+  qtensor_free(t);
+  t = tensor_of(QTN_INT64, NULL, wide, sizeof wide, DIMS(4));
+  check_text(t,
+             "tensor([ 9223372036854775807, -9223372036854775808,     9007199254740993,\n"
+             "                           7])");
+  qtensor_free(t);
+  t = tensor_of(QTN_UINT64, NULL, unsigned_wide, sizeof unsigned_wide, DIMS(3));
+  check_text(t,
+             "tensor([ 9223372036854775808, 18446744073709551615,                    5],\n"
+             "       dtype=uint64)");
   qtensor_free(t);
 }
 

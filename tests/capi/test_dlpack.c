@@ -220,6 +220,7 @@ static void import_refuses(void **state) {
   REFUSED(QTN_EINVAL, "shape is NULL", source.shape = NULL);
   REFUSED(QTN_EINVAL, "data is NULL", source.data = NULL);
   REFUSED(QTN_EINVAL, "byte offset 2 is not aligned", source.byte_offset = 2);
+  REFUSED(QTN_EINVAL, "byte offset 18446744073709551612 leads out of memory", source.byte_offset = UINT64_MAX - 3);
   REFUSED(QTN_EINVAL, "out of memory", source.strides = strides, strides[1] = INT64_MAX);
   REFUSED(QTN_EINVAL, "out of memory", source.strides = strides, strides[1] = INT64_MAX / 4);
   FAILS(QTN_EINVAL, "out is NULL", qtensor_from_dlpack(NULL, &right));

@@ -443,6 +443,8 @@ BAD = {
         ({**ONE_CALL, "targets": ["$high"]}, "QTN_EINVAL", "cross_entropy: label 10 of sample 1 is outside the 10 classes"),
         ({**ONE_CALL, "m": "$int8"}, "QTN_EUNSUPPORTED", 'prepare: the model is quantized already (tensor "image")'),
         ({**ONE_CALL, "attrs": {"epochs": 0}}, "QTN_EINVAL", "quantize_qat: epochs 0 is below 1"),
+        ({**ONE_CALL, "inputs": 2 * ONE_CALL["inputs"], "targets": 2 * ONE_CALL["targets"], "attrs": {"epochs": 2**62}}, "QTN_EINVAL",
+         "quantize_qat: epochs is 4611686018427387904, too many for 2 batches"),
         ({**ONE_CALL, "attrs": {"calibration_batches": -1}}, "QTN_EINVAL", "quantize_qat: calibration_batches -1 is below 0"),
         ({**ONE_CALL, "attrs": {"speed": 9}}, "QTN_EINVAL", 'quantize_qat: unknown attribute "speed"; valid are: epochs calibration_batches loss label_smoothing delta alpha temperature class_axis ignore_index optimizer momentum nesterov weight_decay beta1 beta2 epsilon clip_norm clip_value schedule lr min_lr warmup_steps step_size gamma seed threads freeze_bn observers fake_quant'),
         ({**ONE_CALL, "attrs": {"total_steps": 9}}, "QTN_EINVAL", "quantize_qat: total_steps follows from epochs and batches"),

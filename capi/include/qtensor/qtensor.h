@@ -1055,6 +1055,7 @@ QTN_API qstatus qop_cat(qtensor **out, const qtensor *const *inputs, size_t inpu
  * | "storage_order" | int    | 0             | 0 or 1: the order of indices, which this function does not return
  * @return QTN_OK, a common error, or:
  * @retval QTN_ESHAPE for another rank or a window that does not fit
+ * @retval QTN_EDTYPE for another element type
  * @retval QTN_EINVAL for attributes that MaxPool does not have, or without "kernel_shape"
  * @since 0.1 */
 QTN_API qstatus qop_max_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qattrs *attrs);
@@ -2024,7 +2025,7 @@ QTN_API qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *
  * @retval QTN_EINVAL for an output or an input that the model does not have
  * @retval QTN_EDTYPE where their element types differ
  * @retval QTN_ESHAPE where their shapes cannot be the same
- * @retval QTN_ESTATE while the session runs
+ * @retval QTN_ESTATE while the session runs, where it has state
  * @since 0.1 */
 QTN_API qstatus qsession_bind(qsession *s, size_t output, size_t input);
 
@@ -2032,7 +2033,7 @@ QTN_API qstatus qsession_bind(qsession *s, size_t output, size_t input);
  *
  * @param s the session
  * @return QTN_OK, a common error, or:
- * @retval QTN_ESTATE while the session runs
+ * @retval QTN_ESTATE while the session runs, where it has state
  * @since 0.1 */
 QTN_API qstatus qsession_reset(qsession *s);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
+#include "ops/common/recurrent_op.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/steps/linear.hpp"
 
@@ -138,7 +139,22 @@ PackCache part_of(const PackCache &all, std::size_t part, std::size_t parts) {
   };
 }
 
+bool Lowering::has_weights_of_its_own() const {
+  constexpr std::size_t kStates = 4;  // of recurrent layers, and lengths: these are not packed
+  const std::size_t count = ops::is_recurrent(*node_->op) ? kStates : node_->inputs.size();
+  for (std::size_t i = 1; i < std::min(count, node_->inputs.size()); ++i)
+    if (const ValueId v = input(i); v != kNoValue && constant_of(v).has_data() && !g.value(v).is_constant())
+      return true;
+  return false;
+}
+
 PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
+  if (has_weights_of_its_own())
+    return [this](std::size_t, const std::function<PackedPtr()> &pack) {
+      const PackedPtr own = pack();
+      plan_.constant_bytes += own->bytes.size();
+      return own;
+    };
   const auto of_node = [this, n = node_index_](std::size_t form, const std::function<PackedPtr()> &pack) {
     return weights_.packed({n, form}, pack);
   };
@@ -183,7 +199,8 @@ bool Lowering::as_views(SlotId x, std::vector<SlotId> &result) {
 
 Tensor Lowering::real_constant(ValueId v) {
   if (v == kNoValue || !constant_of(v).has_data()) return {};
-  return constant_of(v).quantized() ? weights_.dequantized(v, constant_of(v)) : constant_of(v).to_contiguous();
+  if (!constant_of(v).quantized()) return constant_of(v).to_contiguous();
+  return g.value(v).is_constant() ? weights_.dequantized(v, constant_of(v)) : dequantize(constant_of(v));
 }
 
 bool Lowering::is_8bit(ValueId v) const { return v != kNoValue && graph::is_8bit_activation(g.value(v).quantizer); }

@@ -44,7 +44,8 @@ class Lowering {
   /// Its inputs, with data where they are constants, in storage; and the types of its outputs.
   std::vector<const Tensor *> constant_operands(std::vector<Tensor> &storage) const;
   std::vector<ops::TensorType> output_types() const;
-  /// The cache for one part of its weights, where it has several.
+  /// The cache for one part of its weights, where it has several: that of all plans, but where weights follow from the
+  /// shapes or values that this plan is for.
   PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1);
   /// The weights of one part, which are not read again for another plan unless they are packed for it; they have so many
   /// channels over and over.
@@ -136,6 +137,7 @@ class Lowering {
   Prefixes *prefixes();
 
  private:
+  bool has_weights_of_its_own() const;
   bool is_read_as_image(graph::ValueId v) const;
   bool lower_quantize_tail(graph::ValueId v, SlotId computed);
   static std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }

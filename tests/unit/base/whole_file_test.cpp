@@ -3,6 +3,7 @@
 #include "base/whole_file.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,17 @@ void expect_refused(const std::string &path, int error) {
   assert_int_equal(WholeFile::check(path), error);
   WholeFile file;
   assert_int_equal(file.open(path), error);
+}
+
+/// What is written meanwhile has a longer name, as far as there are such.
+void names_as_long_as_there_are(void **) {
+  const TemporaryFolder folder;
+  for (const std::size_t length : {std::size_t{240}, std::size_t{NAME_MAX}}) {
+    const std::string path = folder.path() + "/" + std::string(length, 'n');
+    write_whole(path, "new");
+    assert_string_equal(content_of(path).c_str(), "new");
+  }
+  assert_int_equal(folder.count(), 2);
 }
 
 void what_is_not_committed_leaves_nothing(void **) {
@@ -201,6 +213,7 @@ void folders_that_refuse(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
+      cmocka_unit_test(names_as_long_as_there_are),
       cmocka_unit_test(what_is_not_committed_leaves_nothing),
       cmocka_unit_test(what_cannot_be_put_in_its_place_leaves_nothing),
       cmocka_unit_test(a_file_keeps_its_permissions),

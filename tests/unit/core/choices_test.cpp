@@ -42,10 +42,28 @@ void choices(void **) {
   assert_true(checked > 150);
 }
 
+/// By the sentences of qquantizer_choose: a scale of float8 is amax divided by the largest value, but for the smallest
+/// scale that PyTorch's numerics have, and a range that vanishes has the scale 1 elsewhere.
+void small_ranges_of_float8(void **) {
+  for (const auto &[numerics, small, none] : {std::tuple{Numerics::onnx, 1e-6f / 448, 1.0f},
+                                              {Numerics::tflite, 1e-6f / 448, 1.0f},
+                                              {Numerics::fbgemm, 0x1p-23f, 0x1p-23f}}) {
+    ChooseOptions options;
+    options.numerics = numerics;
+    const double ends[] = {1e-6, 0};
+    for (const double &end : ends) {
+      const double low = -end;
+      const QuantizerPtr q =
+          choose_quantizer(QTN_FLOAT8E4M3FN, QTN_PER_TENSOR_SYMMETRIC, 0, {&low, 1}, {&end, 1}, options);
+      assert_float_equal(q->scales()[0], static_cast<double>(end == 0 ? none : small), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qtn
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::choices)};
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::choices), cmocka_unit_test(qtn::small_ranges_of_float8)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan for inputs of another shape takes what earlier ones have packed, and does not bring weights into order again:
 // sequences of tokens have a length of their own each.
+#include "../sums.hpp"
 #include "base/limits.hpp"
 #include "quant/quantize_dynamic.hpp"
 #include "support.hpp"
@@ -75,12 +76,71 @@ void test_floats(void **) {
   expect_weights_to_stay(convolution("Conv", {64, 96, 3, 3}), "Conv of floats");
 }
 
+/// Weights, biases and scales that follow from the number of rows are others for each of them, and packed for each.
+void test_weights_that_follow_from_shapes(void **) {
+  using Ints = std::vector<std::int64_t>;
+  struct Layer {
+    const char *op;
+    Shape x, w, bias;
+    Attrs attributes = {};
+  };
+  const Layer layers[] = {
+      {"MatMul", {-1, 40}, {40, 70}, {}},
+      {"Gemm", {-1, 40}, {40, 70}, {70}},
+      {"Conv", {-1, 6, 9, 7}, {8, 6, 3, 3}, {8}},
+      {"Conv", {-1, 6, 9, 7}, {6, 1, 3, 3}, {6}, attrs({{"group", std::int64_t{6}}})},
+      {"ConvTranspose", {-1, 6, 5, 4}, {6, 8, 3, 3}, {8}, attrs({{"strides", Ints{2, 2}}})},
+      {"GRU", {-1, 2, 5}, {1, 12, 5}, {}, attrs({{"hidden_size", std::int64_t{4}}})},
+  };
+  for (const Layer &layer : layers) {
+    GraphBuilder b;
+    b.input("x", layer.x).constant("first", ints({0})).constant("w0", random(layer.w, -1, 1, 1));
+    b.node("Shape", "shape", {"x"}, {"s"}).node("Gather", "gather", {"s", "first"}, {"n"});
+    b.node("Cast", "cast", {"n"}, {"rows"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
+    b.node("Mul", "weights", {"w0", "rows"}, {"w"});
+    std::vector<std::string> operands{"x", "w"};
+    if (std::string_view(layer.op) == "GRU") b.constant("r", random({1, 12, 4}, -1, 1, 2)), operands.emplace_back("r");
+    if (!layer.bias.empty()) {
+      b.constant("b0", random(layer.bias, -1, 1, 3)).node("Mul", "biases", {"b0", "rows"}, {"b"});
+      operands.emplace_back("b");
+    }
+    const graph::Graph g = b.node(layer.op, "layer", operands, {"y"}, layer.attributes).build({"y"});
+    const runtime::Session session(g, {runtime::Engine::native, 1});
+    for (const std::int64_t rows : {3, 1, 24, 2, 3}) {
+      Shape shape = layer.x;
+      shape[0] = rows;
+      const Tensor x = random(shape, -1, 1, static_cast<unsigned>(rows));
+      const Tensor want = run(runtime::Session(g, {runtime::Engine::reference, 1}), x);
+      if (!equal_but_for_sums(run(session, x), want)) fail_test(layer.op, " of ", rows, " rows is another");
+    }
+  }
+}
+
+/// A plan for a value is for its bits: 1 / -0 is no 1 / 0.
+void test_values_by_their_bits(void **) {
+  GraphBuilder b;
+  b.input("x", {-1}).input("a", {1}).input("shape", {1}, QTN_INT64).constant("one", Tensor::scalar(1));
+  b.node("Div", "inverse", {"one", "a"}, {"i"}).node("Reshape", "reshape", {"x", "shape"}, {"r"});
+  const graph::Graph g = b.node("Mul", "product", {"r", "i"}, {"y"}).build({"y"});
+  const runtime::Session session(g, {runtime::Engine::native, 1});
+  const Tensor x = random({4}, 1, 2, 1), all = ints({-1});
+  for (const float a : {0.0f, -0.0f, 0.0f, NAN, 2.0f}) {
+    const Tensor value = Tensor::from<float>(QTN_FLOAT32, {1}, std::span(&a, 1)), *inputs[] = {&x, &value, &all};
+    const Tensor y = session.run(inputs)[0];
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const float want = x.as<float>()[i] * (1 / a), got = y.as<float>()[i];
+      if (std::isnan(want) ? !std::isnan(got) : got != want) fail_test("by ", a, ": ", got, ", want ", want);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_integers), cmocka_unit_test(test_dynamic),
-                              cmocka_unit_test(test_floats)};
+                              cmocka_unit_test(test_floats), cmocka_unit_test(test_weights_that_follow_from_shapes),
+                              cmocka_unit_test(test_values_by_their_bits)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
