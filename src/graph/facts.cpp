@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
+#include "graph/varying_ranks.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -28,6 +29,23 @@ std::optional<std::vector<ops::TensorType>> trial_input_types(const Graph &g) {
       if (dim < 0) dim = kLength;
   }
   return types;
+}
+
+/// By value id. A batch of one, or the trial, may not suit the graph: where no other batch does, what nodes make whose
+/// shapes do not fit is not known. Without ranks fewer nodes become integer; calibration reports what is wrong.
+std::vector<std::optional<ops::TensorType>> trial_types(const Graph &g) {
+  const auto batch_of_one = declared_input_types(g, 1), inputs = batch_of_one ? batch_of_one : trial_input_types(g);
+  if (!inputs) return std::vector<std::optional<ops::TensorType>>(g.values.size());
+  PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
+  if (!inferred.misfits || !batch_of_one || !has_open_dimension(g)) return std::move(inferred.types);
+  for (const std::int64_t batch : kOtherBatches) {
+    try {
+      return infer_partly(g, *declared_input_types(g, batch)).types;
+    } catch (const Error &) {
+      // Nor does this one.
+    }
+  }
+  return std::move(inferred.types);
 }
 
 }  // namespace
@@ -54,24 +72,16 @@ Facts::Facts(const Graph &g)
     }
 
   open = has_open_dimension(g);
-  auto inputs = declared_input_types(g, 1);
-  if (!inputs) inputs = trial_input_types(g);
-  if (!inputs) return;
-  // A batch of one, or the trial, may not suit the graph: then what nodes make whose shapes do not fit is not known.
-  // Without ranks fewer nodes become integer; calibration reports what is wrong.
-  PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
-  for (const std::int64_t batch : kOtherBatches) {
-    if (!inferred.misfits || !open) break;
-    const auto others = declared_input_types(g, batch);
-    PartlyInferred again = others ? infer_partly(g, *others, {}, Misfit::stops) : PartlyInferred{};
-    if (others && !again.misfits) inferred = std::move(again);
-  }
-  types = std::move(inferred.types);
+  types = trial_types(g);
   for (std::size_t v = 0; v < g.values.size(); ++v) {
     if (!types[v]) continue;
     dtype[v] = types[v]->dtype;
     rank[v] = static_cast<std::int64_t>(types[v]->shape.size());
   }
+  if (!open) return;
+  const std::vector<bool> varying = varying_ranks(g);
+  for (std::size_t v = 0; v < g.values.size(); ++v)
+    if (varying[v]) rank[v] = -1;
 }
 
 void require_float(const Graph &g, const char *who) {

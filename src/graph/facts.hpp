@@ -13,7 +13,7 @@ struct Facts {
 
   Uses uses;
   std::vector<qdtype> dtype;                          ///< by value id
-  std::vector<std::int64_t> rank;                     ///< by value id; -1: unknown
+  std::vector<std::int64_t> rank;                     ///< by value id; -1: unknown, or not the same in all runs
   std::vector<std::optional<ops::TensorType>> types;  ///< by value id, where shapes say them; of a batch of one
   bool open = false;  ///< some input has a dimension that the file leaves open, so that other shapes may come
 

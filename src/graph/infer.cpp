@@ -5,6 +5,7 @@
 #include "graph/budget.hpp"
 #include "graph/control.hpp"
 #include "graph/infer_branches.hpp"
+#include "graph/infer_closed.hpp"
 
 namespace qtn::graph {
 
@@ -93,17 +94,8 @@ class Knowledge {
 
 enum class Branches { stop, taken };
 
-PartlyInferred walk(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
-                    Misfit misfit, Branches branches, FoldBudget &budget) {
-  if (inputs.size() != g.inputs.size())
-    fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i].shape);
-  Knowledge knowledge(g, budget);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    knowledge.learn(
-        g.inputs[i],
-        i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape),
-        inputs[i].dtype);
+/// Goes on from what is known of the inputs.
+PartlyInferred walk_nodes(const Graph &g, Knowledge &knowledge, Misfit misfit, Branches branches) {
   PartlyInferred result;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
@@ -123,6 +115,20 @@ PartlyInferred walk(const Graph &g, std::span<const ops::TensorType> inputs, std
   }
   knowledge.report(result);
   return result;
+}
+
+PartlyInferred walk(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+                    Misfit misfit, Branches branches, FoldBudget &budget) {
+  if (inputs.size() != g.inputs.size())
+    fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i].shape);
+  Knowledge knowledge(g, budget);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    knowledge.learn(
+        g.inputs[i],
+        i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape),
+        inputs[i].dtype);
+  return walk_nodes(g, knowledge, misfit, branches);
 }
 
 bool Knowledge::learn_branch(const Node &node) {
@@ -168,6 +174,17 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
 PartlyInferred infer_branches(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
   FoldBudget budget(kConstants);
   return walk(g, inputs, values, Misfit::throws, Branches::taken, budget);
+}
+
+PartlyInferred infer_closed(const Graph &g) {
+  FoldBudget budget(kConstants);
+  Knowledge knowledge(g, budget);
+  for (const ValueId v : g.inputs) {
+    const Value &value = g.value(v);
+    const qdtype dtype = value.dtype.value_or(QTN_FLOAT32);
+    if (!is_open(value)) knowledge.learn(v, Tensor::meta(dtype, *value.shape), dtype);
+  }
+  return walk_nodes(g, knowledge, Misfit::throws, Branches::stop);
 }
 
 Inferred complete(PartlyInferred part) {

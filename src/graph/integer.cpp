@@ -70,8 +70,8 @@ std::string linear_misfit(const Graph &g, const Node &node) {
   const std::int64_t channels = output_channels(node, weight), depth = weight_depth(node, weight);
   if (depth > kWeightDepth) return sums_are_deep(depth, kWeightDepth);
   if (std::string addition = product_addition(node); !addition.empty()) return addition;
-  if (bias && bias->constant.count() != channels)
-    return cat("its bias has ", bias->constant.count(), " values for ", channels, " output channels");
+  if (bias && !is_of_channels(bias->constant, channels))
+    return cat("its bias is ", to_string(bias->constant.shape()), " for ", channels, " output channels");
   if (bias && !bias->constant.quantized() && bias->constant.dtype() != QTN_FLOAT32)
     return cat("its bias is ", dtype_name(bias->constant.dtype()), ", not float32");
   if (bias && ops::is_bias_beyond_int32(bias->constant, *operand(g, node, 0)->quantizer,
@@ -83,11 +83,11 @@ std::string linear_misfit(const Graph &g, const Node &node) {
                                                          : "its result is on a grid that is not of 8 bits";
 }
 
-/// Absent, or constant: one number, or one for each of the columns, side by side.
+/// Absent, or constant: one number, or one for each of the columns.
 bool of_columns(const Value *v, std::int64_t columns) {
   if (!v) return true;
   const Tensor &t = v->constant;
-  return v->is_constant() && !v->quantizer && (t.count() == 1 || (t.count() == columns && t.shape().back() == columns));
+  return v->is_constant() && !v->quantizer && (t.count() == 1 || is_of_channels(t, columns));
 }
 
 bool are_scales(const Tensor &t) {
@@ -293,6 +293,10 @@ std::int64_t output_channels(const Node &node, const Shape &weight) {
   const std::int64_t groups = node.op->product->channel_groups ? node.op->product->channel_groups(node.attrs) : 1;
   // The operator refuses groups that its input channels do not split into.
   return groups >= 1 && groups <= weight[0] ? channels * groups : channels;
+}
+
+bool is_of_channels(const Tensor &added, std::int64_t channels) {
+  return added.count() == channels && (added.rank() == 0 || added.shape().back() == channels);
 }
 
 IntegerForm integer_form(const Graph &g, const Node &node) { return fit_of(g, node).form; }

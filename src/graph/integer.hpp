@@ -58,4 +58,8 @@ std::size_t output_channel_axis(const Node &node);
 /// How many there are. For ConvTranspose the axis counts those of one group, and groups share the scales along it.
 std::int64_t output_channels(const Node &node, const Shape &weight);
 
+/// Whether what is added holds one number for each of so many output channels. As many in a column, which a Gemm also
+/// takes, are one for each row.
+bool is_of_channels(const Tensor &added, std::int64_t channels);
+
 }  // namespace qtn::graph

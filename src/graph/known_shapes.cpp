@@ -5,14 +5,21 @@
 
 namespace qtn::graph {
 
-KnownShapes::KnownShapes(const Graph &g) {
-  const auto inputs = declared_input_types(g, 1);
+KnownShapes::KnownShapes(const Graph &g, std::int64_t batch) {
+  const auto inputs = declared_input_types(g, batch);
   if (!inputs) return;
   try {
     types_ = infer_partly(g, *inputs).types;
   } catch (const Error &) {
-    // A batch of one may not suit the graph.
+    // Such a batch may not suit the graph.
   }
+}
+
+std::vector<KnownShapes> shapes_of_batches(const Graph &g) {
+  constexpr std::int64_t kMore = 7;  // which is no other dimension's length by chance
+  std::vector<KnownShapes> shapes{KnownShapes(g)};
+  if (has_open_dimension(g)) shapes.emplace_back(g, kMore);
+  return shapes;
 }
 
 }  // namespace qtn::graph

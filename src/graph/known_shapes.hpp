@@ -8,10 +8,10 @@
 
 namespace qtn::graph {
 
-/// What a graph's shapes are for a batch of one, as far as they are known before anything runs.
+/// What a graph's shapes are for a batch of that size, as far as they are known before anything runs.
 class KnownShapes {
  public:
-  explicit KnownShapes(const Graph &g);
+  explicit KnownShapes(const Graph &g, std::int64_t batch = 1);
 
   /// nullptr where the shape is not known.
   const Shape *of(ValueId v) const {
@@ -22,5 +22,8 @@ class KnownShapes {
  private:
   std::vector<std::optional<ops::TensorType>> types_;
 };
+
+/// Of one batch where none is open, else of two: what holds for both holds for all.
+std::vector<KnownShapes> shapes_of_batches(const Graph &g);
 
 }  // namespace qtn::graph

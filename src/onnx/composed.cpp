@@ -458,10 +458,10 @@ void Composing::count(const Tensor &t) const {
 Tensor Composing::once(std::string text, std::vector<Tensor> of, const std::function<Tensor()> &make) {
   for (const Tensor &t : of)
     text += cat(" ", t.dtype(), " ", to_string(t.shape()), " ", reinterpret_cast<std::uintptr_t>(t.data()));
-  const auto at = made_.tensors.find(text);
-  return at != made_.tensors.end()
-             ? at->second.tensor
-             : made_.tensors.emplace(std::move(text), MadeTensor{std::move(of), make()}).first->second.tensor;
+  if (const auto at = made_.tensors.find(text); at != made_.tensors.end()) return at->second.tensor;
+  const Tensor made = make();
+  made_.tensors.emplace(std::move(text), MadeTensor{std::move(of), made});
+  return made;
 }
 
 std::string Composing::make(Tensor value, std::string output) {

@@ -190,8 +190,8 @@ void write_out_normalizations(graph::Graph &g, int opset) {
     if (missing(kNormalizations, node, opset)) write_out_result(g, node, budget);
   const graph::Facts facts(g);
   const auto is_of_rows = [&](const Node &node) {
-    const std::int64_t axis = node.attrs.get_int("axis", -1);
-    return axis == -1 || axis == facts.rank_of(node.inputs[0]) - 1;
+    const std::int64_t axis = node.attrs.get_int("axis", -1), rank = facts.rank_of(node.inputs[0]);
+    return axis == -1 || (rank > 0 && axis == rank - 1);
   };
   std::set<ValueId> results;
   for (const Node &node : g.nodes)

@@ -18,7 +18,7 @@ struct FileContext {
   DataFolder folder;
   std::int64_t opset;                 ///< of ONNX's own operators
   Opsets imports;                     ///< of all domains
-  std::set<std::int32_t> kept_types;  ///< element types of the model's inputs and outputs, and those that are cast to
+  std::set<std::int32_t> kept_types;  ///< named_types() of the model
   graph::UniqueNames node_names;
   std::map<std::string, std::vector<std::string>> unsupported;  ///< operators, and the nodes that call them
   std::map<std::string, std::int64_t> opsets;                   ///< Graph::opsets

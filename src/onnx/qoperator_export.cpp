@@ -9,6 +9,7 @@
 #include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
+#include "ops/common/inserted.hpp"
 #include "ops/common/linear_grid.hpp"
 #include "ops/common/requantization.hpp"
 
@@ -225,7 +226,7 @@ class QOperatorExporter {
     const std::string_view op = node.op->name;
     if (std::find(std::begin(kMoves), std::end(kMoves), op) == std::end(kMoves) || node.clamp) return;
     const std::optional<Operand> x = integers_behind(node.inputs[0]);
-    if (!x || !ops::moves(*node.op, node.attrs)) return;
+    if (!x || !ops::moves(*node.op, node.attrs) || ops::inserts_attribute(node.attrs)) return;
     std::vector<Operand> results;
     for (const ValueId v : node.outputs) {
       const std::optional<Operand> y = v == kNoValue ? std::nullopt : integers_after(v);

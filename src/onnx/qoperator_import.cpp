@@ -10,6 +10,7 @@
 #include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
+#include "ops/common/inserted.hpp"
 #include "ops/common/linear_grid.hpp"
 #include "ops/common/matmulnbits.hpp"
 #include "ops/common/qlinear.hpp"
@@ -136,10 +137,22 @@ class QOperatorImporter {
     }
   }
 
+  /// Whether nothing but one operand is moved: others would be integers still where that is real.
   static bool moves_integers(const Node &node) {
     if (node.op == &ops::kConcat || (node.outputs.size() != 1 && node.op != &ops::kSplit)) return false;
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      if (node.op->moved.holds(i) && node.inputs[i] != kNoValue) return false;
     return ops::moves(*node.op, node.attrs) && node.op->moved.first == 0;
   }
+
+  /// Whether the real node puts between real numbers what the integer that this one puts in stands for.
+  bool inserts_known(const Node &node, const GridIds &grid) const {
+    if (node.op == &ops::kPad) return is_integer(input(node, 2), grid);
+    if (node.op == &ops::kTrilu || node.op == &ops::kCenterCropPad) return is_zero_at_zero(grid);
+    return !ops::inserts_attribute(node.attrs);
+  }
+
+  bool is_zero_at_zero(const GridIds &grid) const { return item(to_plain(g_.value(grid.zero).constant)) == 0; }
 
   /// The grid of the integers that a node moves: that on which they were made, or on which constants are read.
   std::optional<GridIds> grid_of_moved(const Node &node) const {
@@ -157,7 +170,7 @@ class QOperatorImporter {
   bool moves_known(const Node &node) const {
     if (!moves_integers(node)) return false;
     const std::optional<GridIds> grid = grid_of_moved(node);
-    return grid && (node.op != &ops::kPad || is_integer(input(node, 2), *grid));
+    return grid && inserts_known(node, *grid);
   }
 
   bool clips_known(const Node &node) const {
@@ -199,8 +212,18 @@ class QOperatorImporter {
 
   static GridIds grid_at(const Node &node, std::size_t scale) { return {input(node, scale), input(node, scale + 1)}; }
 
+  /// One integer for all columns stands for another number in each of them, where these have scales of their own.
+  static Tensor for_each_column(const Tensor &bias, std::int64_t scales) {
+    if (scales == 1 || (bias.rank() > 0 && bias.shape().back() != 1)) return bias;
+    Shape shape = bias.rank() > 0 ? bias.shape() : Shape{1};
+    const Tensor rows = bias.reshaped(shape);
+    shape[shape.size() - 1] = scales;
+    return rows.expand(shape).to_contiguous();
+  }
+
   ValueId biased(const Node &node, const QOperatorForm &form) {
-    const Tensor &integers = g_.value(input(node, form.bias)).constant;
+    const Tensor integers =
+        for_each_column(g_.value(input(node, form.bias)).constant, g_.value(input(node, 4)).constant.count());
     const auto scales = [&](std::size_t i) {
       const Tensor &scale = g_.value(input(node, i + 1)).constant;
       return ops::quantizer_of({node.op->name, "scale", QTN_INT8, &scale, nullptr, scale.count(), 0});

@@ -2,15 +2,20 @@
 // A model file as a graph.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/limits.hpp"
+#include "graph/infer_closed.hpp"
 #include "onnx/bodies.hpp"
 #include "onnx/composed.hpp"
 #include "onnx/doubles.hpp"
 #include "onnx/functions.hpp"
 #include "onnx/graph_reader.hpp"
+#include "onnx/named_types.hpp"
+#include "onnx/old_nearest.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/own_functions.hpp"
 #include "onnx/qdq.hpp"
@@ -30,38 +35,31 @@ namespace {
   fail(QTN_EUNSUPPORTED, "operators are not supported: ", list);
 }
 
-/// Whether nodes fit together for a batch of that size.
-bool fits_together(const graph::Graph &g, std::int64_t batch) {
+/// Why nodes do not fit together for a batch of that size; nullopt where they do.
+std::optional<Error> misfit(const graph::Graph &g, std::int64_t batch) {
   try {
     graph::infer_partly(g, *graph::declared_input_types(g, batch));
-    return true;
-  } catch (const Error &) {
-    return false;
+    return std::nullopt;
+  } catch (const Error &e) {
+    return e;
   }
 }
 
 /// Shapes that do not fit are found here rather than at the first run.
 void check_shapes(const graph::Graph &g) {
-  const auto inputs = graph::declared_input_types(g, 1);
-  if (!inputs) return;
-  try {
-    graph::infer_partly(g, *inputs);
-  } catch (const Error &) {
-    const auto fits = [&](std::int64_t batch) { return fits_together(g, batch); };
-    if (!graph::has_open_dimension(g) || std::ranges::none_of(graph::kOtherBatches, fits)) throw;
+  if (!graph::declared_input_types(g, 1)) return;
+  const std::optional<Error> first = misfit(g, 1);
+  if (!first) return;
+  if (!graph::has_open_dimension(g)) throw *first;
+  bool is_same = true;
+  for (const std::int64_t batch : graph::kOtherBatches) {
+    const std::optional<Error> other = misfit(g, batch);
+    if (!other) return;
+    is_same = is_same && std::string_view(first->what()) == other->what();
   }
-}
-
-/// A network that casts to a type works on it.
-void keep_cast_types(const GraphProto &graph, FileContext &file) {
-  for (const NodeProto &node : graph.nodes)
-    for (const AttributeProto &attribute : node.attributes) {
-      if (attribute.graph) keep_cast_types(*attribute.graph, file);
-      if (node.op != "Cast" || attribute.name != "to") continue;
-      const Attr value = read_attribute(attribute, file.folder);
-      if (const auto *code = std::get_if<std::int64_t>(&value))
-        file.kept_types.insert(static_cast<std::int32_t>(*code));
-    }
+  // Some other batch may fit, and a run will tell. None makes other types, or changes what does not follow from it.
+  if (is_same || first->status() != QTN_ESHAPE) throw *first;
+  graph::infer_closed(g);
 }
 
 graph::Graph read(protozero::data_view bytes, const std::string &folder) {
@@ -81,14 +79,13 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   inline_functions(proto, model.functions, is_known);
   FileContext file{DataFolder(folder), *opset, model.opsets, {}, {}, {}, {}, {}};
   rewrite_composed(proto, *opset, file.folder, bytes.size());
-  for (const auto *list : {&proto.inputs, &proto.outputs})
-    for (const ValueInfo &value : *list) file.kept_types.insert(value.elem_type);
-  keep_cast_types(proto, file);
+  file.kept_types = named_types(proto);
   GraphReader reader(file, nullptr);
   graph::Graph g = reader.read(proto);
   file.tensors.clear();  // what is replaced from here on is to be free
   if (!file.unsupported.empty()) fail_unsupported(file.unsupported);
   g.opsets = std::move(file.opsets);
+  settle_nearest(g, file.node_names);
   settle_types(g);
   recognize_own_functions(g);
   narrow_doubles(g, reader.value_names(), file.node_names);

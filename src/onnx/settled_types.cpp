@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/settled_types.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 #include "graph/facts.hpp"
 #include "onnx/bodies.hpp"
+#include "onnx/qoperator_forms.hpp"
 #include "ops/custom.hpp"
 
 namespace qtn::onnx {
@@ -17,6 +21,44 @@ std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 std::optional<qdtype> type_of(const graph::Value &value) {
   if (!value.is_constant()) return value.dtype;
   return value.constant.quantized() ? QTN_FLOAT32 : value.constant.dtype();
+}
+
+/// Types that follow from no operand.
+struct FixedType {
+  std::string_view op;
+  std::size_t output;
+  qdtype dtype;
+};
+
+constexpr FixedType kFixed[] = {{"ConvInteger", 0, QTN_INT32},           {"MatMulInteger", 0, QTN_INT32},
+                                {"DynamicQuantizeLinear", 0, QTN_UINT8}, {"DynamicQuantizeLinear", 1, QTN_FLOAT32},
+                                {"DynamicQuantizeLinear", 2, QTN_UINT8}, {"MatMulIntegerToFloat", 0, QTN_FLOAT32}};
+
+/// The zero point of the integers that a node makes, or the input where it would be.
+std::optional<std::size_t> zero_of_result(const graph::Node &node) {
+  if (node.op->coding == ops::Coding::to_integers) return 2;
+  if (node.op == &ops::kQLinearConcat) return 1;
+  const auto forms = qoperator_forms();
+  const auto form = std::ranges::find(forms, std::string_view(node.op->name), &QOperatorForm::name);
+  return form == forms.end() ? std::nullopt : std::optional(form->y_scale + 1);
+}
+
+/// The type of an output, where it is known; `given` is that of what the node moves.
+std::optional<qdtype> made_type(const graph::Node &node, std::size_t output, const Types &types,
+                                std::optional<qdtype> given) {
+  const auto type_at = [&](std::size_t i) {
+    return input(node, i) == graph::kNoValue ? std::nullopt : types[at(input(node, i))];
+  };
+  for (const FixedType &fixed : kFixed)
+    if (fixed.op == node.op->name && fixed.output == output) return fixed.dtype;
+  if (node.op->coding != ops::Coding::none)
+    if (const std::int64_t code = node.attrs.get_int("output_dtype", 0)) return static_cast<qdtype>(code);
+  if (node.op->coding == ops::Coding::to_reals) return type_at(1);
+  if (const auto zero = zero_of_result(node)) {
+    if (input(node, *zero) != graph::kNoValue) return type_at(*zero);
+    return node.op == &ops::kQGemm ? QTN_FLOAT32 : QTN_UINT8;
+  }
+  return given ? std::optional(ops::made_dtype(*node.op, node.attrs, output, *given)) : std::nullopt;
 }
 
 void settle(graph::Value &value, std::optional<qdtype> dtype) {
@@ -63,17 +105,16 @@ void settle_types(graph::Graph &g) {
   for (graph::Node &node : g.nodes) {
     settle_bodies(node, types);
     const ValueId moved = graph::input_of(node, node.op->moved.first);
-    const bool has_type = moved != graph::kNoValue && types[at(moved)];
-    const qdtype given = has_type ? *types[at(moved)] : QTN_FLOAT32;
-    settle_operands(g, node, given);
+    const std::optional<qdtype> given = moved == graph::kNoValue ? std::nullopt : types[at(moved)];
+    settle_operands(g, node, given.value_or(QTN_FLOAT32));
     types.resize(g.values.size(), given);
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       if (node.outputs[o] == graph::kNoValue || types[at(node.outputs[o])]) continue;
       std::optional<qdtype> &type = types[at(node.outputs[o])];
       if (!node.bodies.empty())
         type = body_dtype(node, o);
-      else if (!ops::as_custom(*node.op) && has_type)
-        type = ops::made_dtype(*node.op, node.attrs, o, given);
+      else if (!ops::as_custom(*node.op))
+        type = made_type(node, o, types, given);
     }
   }
   for (const ValueId v : g.outputs) settle(g.value(v), types[at(v)]);

@@ -35,7 +35,7 @@ std::vector<bool> computed_nodes(const Graph &g) {
     });
     for (const graph::ValueId v : node.outputs)
       if (v != graph::kNoValue) constant[static_cast<std::size_t>(v)] = folds;
-    computed.push_back(!folds && !graph::is_identity(node));
+    computed.push_back(!folds && !graph::is_identity(g, node));
   }
   return computed;
 }

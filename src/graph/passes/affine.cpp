@@ -63,7 +63,7 @@ bool fold_into(Graph &g, Node &linear, const Affine &a) {
   const std::size_t groups = channels / of_group;
   if (groups > 1 && static_cast<std::size_t>(old_weight.dim(0)) % groups != 0) return false;
   if (bias_id != kNoValue &&
-      (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
+      (!plain_constant(g, bias_id) || !is_of_channels(g.value(bias_id).constant, static_cast<std::int64_t>(channels))))
     return false;
 
   Tensor weight = old_weight.clone();

@@ -22,8 +22,8 @@ bool constant_parameters(const Graph &g, const Node &bn);
 bool plain_constant(const Graph &g, ValueId v);
 
 /// Makes them part of the weights and the bias of a Conv, ConvTranspose or Gemm, whose result they are applied to.
-/// False, and nothing done, where its weights or bias are no float32 constants, or it has other channels or a clamp, or where the
-/// products are beyond float32.
+/// False, and nothing done, where its weights or bias are no float32 constants, or it has other channels, a bias that is
+/// not one number for each, or a clamp, or where the products are beyond float32.
 bool fold_into(Graph &g, Node &linear, const Affine &a);
 
 }  // namespace qtn::graph

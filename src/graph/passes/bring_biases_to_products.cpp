@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that work on heads add their biases to features that are divided among them, where no product sees them.
 #include <algorithm>
-#include <optional>
+#include <vector>
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
@@ -48,8 +48,12 @@ class Biases {
 
   /// Whether a constant of this shape has one value for each column, over the last axes of v.
   bool is_of_columns(const Shape &bias, ValueId v, std::int64_t columns) {
-    if (!shapes_) shapes_.emplace(g_);
-    const Shape *shape = shapes_->of(v);
+    if (shapes_.empty()) shapes_ = shapes_of_batches(g_);
+    return std::ranges::all_of(shapes_,
+                               [&](const KnownShapes &shapes) { return is_of_columns(bias, shapes.of(v), columns); });
+  }
+
+  static bool is_of_columns(const Shape &bias, const Shape *shape, std::int64_t columns) {
     if (!shape || bias.size() > shape->size() || element_count(bias) != columns) return false;
     std::int64_t left = columns;
     for (std::size_t i = 1; i <= bias.size() && left > 1; ++i) {
@@ -84,7 +88,7 @@ class Biases {
 
   Graph &g_;
   const Facts facts_;
-  std::optional<KnownShapes> shapes_;  ///< once they are asked for
+  std::vector<KnownShapes> shapes_;  ///< once they are asked for
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ std::optional<Product> product_of(const std::string &equation) {
 
 class EinsumProducts {
  public:
-  explicit EinsumProducts(Graph &g) : g_(g), facts_(g), shapes_(g) {}
+  explicit EinsumProducts(Graph &g) : g_(g), facts_(g), shapes_(shapes_of_batches(g)) {}
 
   void run() {
     for (Node &node : g_.nodes)
@@ -87,10 +87,14 @@ class EinsumProducts {
     if (!product || !is_plain(node.inputs[0]) || !is_plain(node.inputs[1]) || !is_plain(node.outputs[0])) return false;
     const Product &p = *product;
     ValueId a = node.inputs[p.swapped ? 1 : 0], b = node.inputs[p.swapped ? 0 : 1];
-    const Sizes of_a = sizes(a, p.a), of_b = sizes(b, p.b);
-    if (!of_a.known || !of_b.known) return false;
-    // Einsum repeats an axis of length 1, MatMul refuses it.
-    if (std::ranges::any_of(p.summed, [&](char l) { return of_a.of(l) != of_b.of(l); })) return false;
+    const Sizes of_a = sizes(shapes_[0], a, p.a), of_b = sizes(shapes_[0], b, p.b);
+    for (const KnownShapes &shapes : shapes_) {
+      const Sizes some_a = sizes(shapes, a, p.a), some_b = sizes(shapes, b, p.b);
+      if (!some_a.known || !some_b.known || some_a.ellipsis != of_a.ellipsis || some_b.ellipsis != of_b.ellipsis)
+        return false;
+      // Einsum repeats an axis of length 1, MatMul refuses it.
+      if (std::ranges::any_of(p.summed, [&](char l) { return some_a.of(l) != some_b.of(l); })) return false;
+    }
     const bool one_row = p.batch.empty() || p.rows.size() == 1, one_column = p.columns.size() == 1,
                one_sum = p.summed.size() == 1;
     // Lengths that the file leaves open are not to be written down.
@@ -125,7 +129,7 @@ class EinsumProducts {
       for (const char l : p.columns) dims.push_back(of_b.of(l));
       y = reshaped(y, dims, reorders ? graph::kNoValue : node.outputs[0]);
     }
-    if (reorders) add_transpose(y, order(made, p.c, of_a.ellipsis), node.outputs[0]);
+    if (reorders) add_transpose(y, order(made, p.c, std::max(of_a.ellipsis, of_b.ellipsis)), node.outputs[0]);
     return true;
   }
 
@@ -147,8 +151,8 @@ class EinsumProducts {
                              [&](std::int64_t n, char l) { return n * of(l); });
     }
   };
-  Sizes sizes(ValueId v, const Letters &term) const {
-    const Shape *shape = shapes_.of(v);
+  static Sizes sizes(const KnownShapes &shapes, ValueId v, const Letters &term) {
+    const Shape *shape = shapes.of(v);
     const bool any = has(term, '.');
     if (!shape || element_count(*shape) == 0 || shape->size() + any < term.size() ||
         (!any && shape->size() != term.size()))
@@ -218,7 +222,7 @@ class EinsumProducts {
 
   Graph &g_;
   const Facts facts_;
-  const KnownShapes shapes_;
+  const std::vector<KnownShapes> shapes_;
   std::vector<Node> nodes_;
   std::string name_;
 };

@@ -143,7 +143,11 @@ void fold_constants(Graph &g) {
   remove_dead(g);
 }
 
-bool is_identity(const Node &node) { return (is(node, "Identity") || is(node, "Dropout")) && !node.clamp; }
+bool is_identity(const Graph &g, const Node &node) {
+  if (node.clamp) return false;
+  const ValueId training = input_of(node, 2);
+  return is(node, "Identity") || (is(node, "Dropout") && (training == kNoValue || g.value(training).is_constant()));
+}
 
 namespace {
 
@@ -174,7 +178,7 @@ void remove_identities(Graph &g) {
   Aliases aliases(g.values.size());
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
-    if (!is_identity(node) && !idle[n]) continue;
+    if (!is_identity(g, node) && !idle[n]) continue;
     const ValueId from = node.outputs[0], to = aliases(node.inputs[0]);
     if (g.value(from).quantizer || node.outputs.size() > 1) continue;
     if (is_output[static_cast<std::size_t>(from)]) {

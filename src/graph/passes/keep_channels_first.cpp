@@ -215,7 +215,7 @@ class ChannelsFirst {
   /// What a mean over all places of an image is: places are then the axes behind its channels.
   std::optional<AxisView> reduced_view(const Node &node, const AxisView &view) const {
     const auto axes = constant_axes_of(g_, input_of(node, 1), view.axes.size());
-    if (!axes) return std::nullopt;
+    if (!axes || axes->empty()) return std::nullopt;  // which are all axes, or none
     std::vector<std::size_t> reduced = view.left_out();
     for (const std::size_t axis : *axes) reduced.push_back(view.axes[axis]);
     std::ranges::sort(reduced);

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "graph/facts.hpp"
+#include "graph/integer.hpp"
+#include "graph/known_shapes.hpp"
 #include "graph/passes/passes.hpp"
 #include "graph/pattern.hpp"
 #include "ops/common/epsilon.hpp"
@@ -75,12 +77,58 @@ class GroupNormalizations {
     return nullptr;
   }
 
-  /// Whether the constant's channels are those of values like x.
-  bool fits(const Tensor &t, ValueId x, std::int64_t groups) const {
-    const Shape *shape = shape_of(x);
+  /// How many channels v has in every run. Where shapes of inputs are open, it may still be known from weights on the way
+  /// to it. -1: it is not known.
+  std::int64_t channels_of(ValueId v, int depth = 0) {
+    constexpr int kMostNodes = 8;
+    if (const Shape *shape = shape_of(v)) return channels_of(*shape);
+    if (const auto &shape = g_.value(v).shape; shape && channels_of(*shape) > 0) return channels_of(*shape);
+    if (const std::int64_t channels = channels_by_batches(v); channels > 0) return channels;
+    const Node *made = maker_of(g_, facts_.uses, v);
+    return made && depth < kMostNodes ? channels_by_operands(*made, depth + 1) : -1;
+  }
+
+  static std::int64_t channels_of(const Shape &shape) { return shape.size() > 1 ? shape[1] : -1; }
+
+  std::int64_t channels_by_batches(ValueId v) {
+    if (shapes_.empty()) shapes_ = shapes_of_batches(g_);
+    std::vector<std::int64_t> channels;
+    for (const KnownShapes &shapes : shapes_) channels.push_back(shapes.of(v) ? channels_of(*shapes.of(v)) : -1);
+    return std::ranges::count(channels, channels[0]) == std::ssize(channels) ? channels[0] : -1;
+  }
+
+  std::int64_t channels_by_operands(const Node &node, int depth) {
+    if (is_convolution(node)) {
+      const Value &weight = g_.value(node.inputs[1]);
+      return weight.is_constant() ? output_channels(node, weight.constant.shape()) : -1;
+    }
+    if (node.op == &ops::kGroupNormalization || node.op == &ops::kBatchNormalization) {
+      const Value &scale = g_.value(node.inputs[1]);
+      return scale.is_constant() ? scale.constant.count() : -1;
+    }
+    if (node.op == &ops::kResize || node.op == &ops::kMaxPool || node.op == &ops::kAveragePool)
+      return channels_of(node.inputs[0], depth);
+    if (node.op == &ops::kConcat && node.attrs.get_int("axis", 0) == 1) {
+      std::int64_t sum = 0;
+      for (const ValueId v : node.inputs) {
+        const std::int64_t channels = channels_of(v, depth);
+        if (channels < 1) return -1;
+        sum += channels;
+      }
+      return sum;
+    }
+    if (!node.op->elementwise) return -1;
+    std::int64_t most = -1;  // one channel may be broadcast
+    for (const ValueId v : node.inputs)
+      if (v != kNoValue && !g_.value(v).is_constant()) most = std::max(most, channels_of(v, depth));
+    return most > 1 ? most : -1;
+  }
+
+  /// Whether the constant's channels are those of x: one channel of x would be broadcast to them.
+  bool fits(const Tensor &t, ValueId x, std::int64_t groups) {
     const std::size_t axis = t.dim(0) == t.count() ? 0 : 1;
-    return t.count() % groups == 0 && (!shape || (*shape)[1] == t.count()) &&
-           facts_.rank_of(x) == static_cast<std::int64_t>(t.rank() - axis + 1);
+    return t.count() % groups == 0 && facts_.rank_of(x) == static_cast<std::int64_t>(t.rank() - axis + 1) &&
+           channels_of(x) == t.count();
   }
 
   std::vector<float> values(const Tensor &t) const {
@@ -125,6 +173,7 @@ class GroupNormalizations {
 
   Graph &g_;
   const Facts facts_;
+  std::vector<KnownShapes> shapes_;  ///< once they are asked for
 };
 
 }  // namespace

@@ -25,8 +25,8 @@ void inline_constant_branches(Graph &g);
 /// value, and captured constants become constants of bodies.
 void capture_invariants(Graph &g);
 
-/// Identity, and Dropout outside of training.
-bool is_identity(const Node &node);
+/// Identity, and Dropout unless it is computed whether it drops.
+bool is_identity(const Graph &g, const Node &node);
 
 /// Readers of such nodes take the input instead; so do those of a Cast, Reshape or Expand to the type or shape that the
 /// operand has in every run.

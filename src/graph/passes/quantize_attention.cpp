@@ -54,8 +54,8 @@ class Attention {
 
   bool is_softmax(const Node &node) const {
     if (node.op != &ops::kSoftmax) return false;
-    const std::int64_t axis = node.attrs.get_int("axis", -1);
-    return axis == -1 || axis + 1 == facts_.rank_of(node.outputs[0]);
+    const std::int64_t axis = node.attrs.get_int("axis", -1), rank = facts_.rank_of(node.outputs[0]);
+    return axis == -1 || (rank > 0 && axis == rank - 1);
   }
 
   bool is_large(ValueId keys) {

@@ -12,6 +12,7 @@
 #include "ops/common/elementwise.hpp"
 #include "ops/common/fill.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/old_nearest.hpp"
 #include "ops/common/prepared.hpp"
 
 namespace qtn::ops {
@@ -25,7 +26,8 @@ constexpr AttrSpec kAttrs[] = {{"antialias", AttrSpec::kInt},
                                {"extrapolation_value", AttrSpec::kFloat},
                                {"keep_aspect_ratio_policy", AttrSpec::kString},
                                {"mode", AttrSpec::kString},
-                               {"nearest_mode", AttrSpec::kString}};
+                               {"nearest_mode", AttrSpec::kString},
+                               {kRoundsByScale, AttrSpec::kInt}};
 
 struct Plan {
   Shape shape;
@@ -386,7 +388,7 @@ void upgrade(OldNode &node) {
     fail(QTN_EINVAL, "Resize: ", node.input_count, " inputs given, 2 expected before opset 11");
   node.inputs = {0, -1, 1};
   node.attrs.set("coordinate_transformation_mode", std::string("asymmetric"));
-  node.attrs.set("nearest_mode", std::string("floor"));
+  if (is_nearest(node.attrs)) node.attrs.set(kRoundsByScale, std::int64_t{1});
 }
 
 }  // namespace

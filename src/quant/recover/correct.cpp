@@ -169,9 +169,11 @@ class Corrector {
     replace(n, 1, quantize(learned, q.quantizer()));
   }
 
-  /// b + W E[x] - Ŵ E[x̂], which makes the mean of every channel that of the float model.
+  /// b + W E[x] - Ŵ E[x̂], which makes the mean of every channel that of the float model. Weights may be on a grid where
+  /// what is added is computed, or no number for each channel: that stays.
   void correct_bias(std::size_t n, const Layer &layer, const Tensor &weights, const std::vector<Moments> &moments) {
     const Node &node = quantized_.nodes[n];
+    if (!adds_to_channels(real_, real_.nodes[n], layer)) return;
     const Tensor now = by_channel(layer, dequantize(quantized_.value(node.inputs[1]).constant));
     const ValueId old = input_of(real_.nodes[n], 2);
     std::vector<float> bias = old == kNoValue ? std::vector<float>(static_cast<std::size_t>(layer.channels()), 0.0f)

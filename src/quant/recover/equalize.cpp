@@ -17,7 +17,6 @@ namespace qtn::quant {
 namespace {
 
 using graph::Graph;
-using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
@@ -137,8 +136,7 @@ bool absorb_biases(Graph &g, const Samples &samples) {
   std::vector<Link> links = find_links(g);
   std::erase_if(links, [&](const Link &link) {
     const Node &from = g.nodes[link.from], &to = g.nodes[link.to];
-    return !from.clamp || from.clamp->lo != 0 || input_of(from, 2) == kNoValue || !reads_directly(g, link) ||
-           !to.op->product->has_bias || input_of(to, 2) == kNoValue || has_padding(to);
+    return !from.clamp || from.clamp->lo != 0 || !has_biases(g, link) || !reads_directly(g, link) || has_padding(to);
   });
   std::vector<std::vector<float>> smallest = of_channels(links, kInfinity);
   watch_links(g, links, samples, [&](std::size_t i, const Tensor &t) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "ops/common/window.hpp"
 
@@ -45,6 +46,14 @@ std::optional<Layer> layer_of(const graph::Node &node, const Shape &weight) {
   layer.outputs = weight[layer.transposed ? 1 : 0];
   layer.depth = weight[layer.transposed ? 0 : 1];
   return layer;
+}
+
+bool adds_to_channels(const graph::Graph &g, const graph::Node &node, const Layer &layer) {
+  if (!graph::product_addition(node).empty()) return false;
+  const graph::ValueId bias = input_of(node, 2);
+  if (bias == graph::kNoValue) return true;
+  const Tensor *t = graph::float_constant(g, bias);
+  return t && graph::is_of_channels(*t, layer.channels());
 }
 
 std::vector<float> rows_of(const Layer &layer, const graph::Node &node, const Tensor &x, const Shape &weight,

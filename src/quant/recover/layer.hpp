@@ -22,6 +22,9 @@ struct Layer {
 /// nullopt where the node is no such product. `weight` is its shape.
 std::optional<Layer> layer_of(const graph::Node &node, const Shape &weight);
 
+/// Whether what the node adds to the products is known, and one number for each channel or nothing.
+bool adds_to_channels(const graph::Graph &g, const graph::Node &node, const Layer &layer);
+
 /// The number of element (channel, i) in the weight as it is stored; channel counts over all groups.
 inline std::size_t weight_index(const Layer &layer, std::int64_t channel, std::int64_t i) {
   return static_cast<std::size_t>(layer.transposed ? i * layer.outputs + channel : channel * layer.depth + i);

@@ -6,6 +6,7 @@
 
 #include "base/parallel.hpp"
 #include "graph/facts.hpp"
+#include "graph/integer.hpp"
 
 namespace qtn::quant {
 
@@ -67,7 +68,7 @@ LinkedScales::Peaks LinkedScales::peaks_of(std::size_t node, std::int64_t input_
       peaks.weights[static_cast<std::size_t>(c * inputs + k)] = largest;
     }
   });
-  if (const Tensor *bias = float_constant(g_, input_of(n, 2)); bias && bias->count() == peaks.channels) {
+  if (const Tensor *bias = float_constant(g_, input_of(n, 2)); bias && graph::is_of_channels(*bias, peaks.channels)) {
     const std::vector<float> values = float_values(*bias, "bias");
     const bool positive = n.clamp && n.clamp->lo == 0;
     std::transform(values.begin(), values.end(), peaks.bias.begin(),

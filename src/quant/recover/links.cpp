@@ -2,6 +2,7 @@
 #include "quant/recover/links.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -10,7 +11,6 @@
 #include "base/error.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "graph/known_shapes.hpp"
 #include "quant/recover/layer.hpp"
 
 namespace qtn::quant {
@@ -45,13 +45,7 @@ std::int64_t scalable_channels(const Graph &g, const Node &node) {
     return plain ? scale->count() : 0;
   }
   const auto layer = layer_at(g, node);
-  if (!layer) return 0;
-  const ValueId bias = input_of(node, 2);
-  if (bias != kNoValue) {
-    const Tensor *t = float_constant(g, bias);
-    if (!t || t->count() != layer->channels()) return 0;
-  }
-  return layer->channels();
+  return layer && adds_to_channels(g, node, *layer) ? layer->channels() : 0;
 }
 
 /// Which channel of the link the weight (channel, i) of the reader reads.
@@ -59,6 +53,49 @@ std::int64_t channel_read(const Layer &reader, std::int64_t channels, std::int64
   const std::int64_t of_group = channels / reader.groups;
   return channel / reader.outputs * of_group + i / (reader.depth / of_group);
 }
+
+/// Shapes of values under two lengths of all that the inputs leave open: what holds under both is no chance.
+class TrialShapes {
+ public:
+  explicit TrialShapes(const Graph &g) {
+    for (const std::int64_t length : {224, 448}) {  // which networks with strides divide
+      trials_.push_back(types_at(g, length));
+      if (!graph::has_open_dimension(g)) return;
+    }
+  }
+
+  /// Whether `after` has a row for each image of `before`, which has so many channels.
+  bool flattens(ValueId before, ValueId after, std::int64_t channels) const {
+    return std::ranges::all_of(trials_, [&](const Types &types) {
+      if (types.empty()) return false;
+      const auto &x = types[static_cast<std::size_t>(before)], &y = types[static_cast<std::size_t>(after)];
+      return x && y && x->shape.size() >= 2 && x->shape[1] == channels && y->shape.size() == 2 &&
+             y->shape[0] == x->shape[0];
+    });
+  }
+
+ private:
+  using Types = std::vector<std::optional<ops::TensorType>>;
+
+  /// Empty where the number of dimensions is open too, or the graph takes no such lengths.
+  static Types types_at(const Graph &g, std::int64_t length) {
+    std::vector<ops::TensorType> inputs;
+    for (const ValueId v : g.inputs) {
+      const graph::Value &value = g.value(v);
+      if (!value.shape) return {};
+      inputs.push_back({value.dtype.value_or(QTN_FLOAT32), *value.shape});
+      std::ranges::replace_if(
+          inputs.back().shape, [](std::int64_t dim) { return dim < 0; }, length);
+    }
+    try {
+      return infer_partly(g, inputs, {}, graph::Misfit::stops).types;
+    } catch (const Error &) {
+      return {};
+    }
+  }
+
+  std::vector<Types> trials_;
+};
 
 /// From a reader back to the node whose channels it may read.
 struct Way {
@@ -75,7 +112,10 @@ std::optional<Way> way_back(const Graph &g, const graph::Uses &uses, ValueId x) 
     const Node &node = g.nodes[static_cast<std::size_t>(maker)];
     way.maker = static_cast<std::size_t>(maker);
     if ((!node.op->homogeneous && !node.op->keeps_order) || !homogeneous_clamp(node)) return way;
-    if (node.op->keeps_order) way.flattened = node.inputs[0];
+    if (node.op->keeps_order) {
+      if (!way.elementwise) return std::nullopt;  // a pool over what may be no places of one channel
+      way.flattened = node.inputs[0];
+    }
     way.elementwise = way.elementwise && (node.op->elementwise || node.op->keeps_order);
     x = node.inputs[0];
   }
@@ -83,9 +123,9 @@ std::optional<Way> way_back(const Graph &g, const graph::Uses &uses, ValueId x) 
 }
 
 /// Whether what the reader reads along its depth are the channels of the maker: axis 1 of a convolution, the last axis
-/// of others. Where shapes are not known, a Gemm after a convolution reads what was flattened.
-bool reads_channels(const Graph &g, const graph::KnownShapes &shapes, const Way &way, const Node &to,
-                    const Layer &reader, std::int64_t channels) {
+/// of others.
+bool reads_channels(const Graph &g, const TrialShapes &shapes, const Way &way, const Node &to, const Layer &reader,
+                    std::int64_t channels) {
   const bool over_places = graph::is_convolution(g.nodes[way.maker]);
   const std::int64_t inputs = reader.groups * reader.depth;
   if (reader.convolution) {
@@ -93,17 +133,12 @@ bool reads_channels(const Graph &g, const graph::KnownShapes &shapes, const Way 
     return over_places && !way.flattened && inputs == channels * element_count(weight, 2, weight.size());
   }
   if (!over_places) return way.elementwise && inputs == channels;
-  if (!way.flattened || inputs % channels != 0) return false;
-  const Shape *before = shapes.of(*way.flattened), *after = shapes.of(to.inputs[0]);
-  if (!before || !after) return to.op->product->has_bias;
-  return after->size() == 2 && (*after)[1] == inputs && before->size() >= 2 && (*before)[1] == channels &&
-         element_count(*before, 1, before->size()) == inputs;
+  return way.flattened && inputs % channels == 0 && shapes.flattens(*way.flattened, to.inputs[0], channels);
 }
 
 /// A copy of a constant for one node alone, since others may read the old one.
 void own(Graph &g, std::size_t node, std::size_t input) {
-  const ValueId old = input_of(g.nodes[node], input);
-  if (old == kNoValue) return;
+  const ValueId old = g.nodes[node].inputs[input];
   const std::string name = g.value(old).name;
   const ValueId made = g.add_constant(name + "_equalized", g.value(old).constant.clone());
   g.nodes[node].inputs[input] = made;
@@ -113,7 +148,7 @@ void own(Graph &g, std::size_t node, std::size_t input) {
 
 std::vector<Link> find_links(const Graph &g) {
   const graph::Uses uses(g);
-  const graph::KnownShapes shapes(g);
+  const TrialShapes shapes(g);
   std::vector<Link> links;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const auto reader = layer_at(g, g.nodes[n]);
@@ -126,6 +161,14 @@ std::vector<Link> find_links(const Graph &g) {
     if (reads_channels(g, shapes, *way, g.nodes[n], *reader, channels)) links.push_back({way->maker, n, channels});
   }
   return links;
+}
+
+bool has_biases(const Graph &g, const Link &link) {
+  return std::ranges::all_of(std::array{link.from, link.to}, [&](std::size_t n) {
+    const Node &node = g.nodes[n];
+    const auto layer = layer_at(g, node);
+    return layer && input_of(node, 2) != kNoValue && adds_to_channels(g, node, *layer);
+  });
 }
 
 void own_constants(Graph &g, std::span<const Link> links) {

@@ -18,10 +18,13 @@ struct Link {
 /// Links of a graph that was optimized, in the order of its nodes.
 std::vector<Link> find_links(const graph::Graph &g);
 
-/// Gives the nodes of the links constants that no other node reads. Before move_offsets().
+/// Whether both layers have a bias of one number for each channel, which offsets can be moved between.
+bool has_biases(const graph::Graph &g, const Link &link);
+
+/// Gives the nodes of the links, which have biases, constants that no other node reads. Before move_offsets().
 void own_constants(graph::Graph &g, std::span<const Link> links);
 
-/// Takes offsets[c] from the bias of channel c and adds what they make of it to the bias of the reader. Both have one.
+/// Takes offsets[c] from the bias of channel c and adds what they make of it to the bias of the reader.
 void move_offsets(graph::Graph &g, const Link &link, std::span<const float> offsets);
 
 }  // namespace qtn::quant

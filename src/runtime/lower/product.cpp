@@ -104,8 +104,7 @@ bool lower_real_product(Lowering &l) {
     return false;
   const bool is_matrix = !factors.weight_is_transposed;
   const std::int64_t depth = weight.dim(is_matrix ? 0 : 1), out = weight.dim(is_matrix ? 1 : 0);
-  // A bias for each column: not a scalar, not a matrix.
-  if (l.input(2) != kNoValue && (!bias.has_data() || bias.count() != out || bias.shape().back() != out)) return false;
+  if (l.input(2) != kNoValue && !(bias.has_data() && graph::is_of_channels(bias, out))) return false;
   const auto k = static_cast<std::size_t>(depth), columns = static_cast<std::size_t>(out);
   const std::size_t rows = static_cast<std::size_t>(element_count(x)) / k;
   const SlotId any = l.real(l.input(0)), from = factors.rows_are_columns ? transposed(l, any) : any;

@@ -61,11 +61,33 @@ void test_what_stays(void **) {
   expect({.outputs = {"y", "h"}}, false);  // what others read
 }
 
+/// Columns of a batch of one may be those of several rows where there are more.
+void test_open_batches(void **) {
+  const auto brought = [](const std::vector<std::int64_t> &parts, const Shape &bias) {
+    GraphBuilder b;
+    b.input("x", {-1, 4}).constant("w", GraphBuilder::ramp({4, 8})).constant("bias", GraphBuilder::ramp(bias));
+    b.constant("parts", Tensor::from_ints(parts)).node("MatMul", "product", {"x", "w"}, {"p"});
+    b.node("Reshape", "divide", {"p", "parts"}, {"h"}).node("Add", "add", {"h", "bias"}, {"y"});
+    const graph::Graph g = b.build({"y"});
+    graph::Graph other = g;
+    graph::bring_biases_to_products(other);
+    for (const std::int64_t batch : {1, 2, 3}) {
+      const std::vector<Tensor> x{GraphBuilder::ramp({batch, 4})};
+      assert_true(equal(graph::evaluate(g, x)[0], graph::evaluate(other, x)[0]));
+    }
+    return std::string_view(other.nodes[1].op->name) == "Add";
+  };
+  assert_false(brought({8, -1}, {8, 1}));
+  assert_true(brought({-1, 2, 4}, {2, 4}));
+  assert_true(brought({0, 4, 2}, {1, 4, 2}));
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_heads), cmocka_unit_test(test_what_stays)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_heads), cmocka_unit_test(test_what_stays),
+                              cmocka_unit_test(test_open_batches)};
   return cmocka_run_group_tests_name("graph/biases", tests, nullptr, nullptr);
 }

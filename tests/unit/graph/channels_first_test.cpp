@@ -119,6 +119,19 @@ void test_means(void **) {
   expect_ops(features, {"Conv", "Transpose", "ReduceMean", "Sub"});
 }
 
+/// A list of no axes, which are all of them, or by request none.
+void test_no_axes(void **) {
+  for (const std::int64_t none : {0, 1})
+    for (const std::int64_t keeps : {0, 1}) {
+      GraphBuilder b;
+      b.input("x", kImage).conv("conv", "x", "c", 4, 6).node("GlobalAveragePool", "pool", {"c"}, {"p"});
+      b.constant("three", list({3})).constant("two", list({2})).constant("axes", list({}));
+      b.node("Squeeze", "columns", {"p", "three"}, {"r"}).node("Squeeze", "rows", {"r", "two"}, {"u"});
+      b.node("ReduceSum", "sum", {"u", "axes"}, {"y"}, attrs({{"keepdims", keeps}, {"noop_with_empty_axes", none}}));
+      expect_ops(b, {"Conv", "GlobalAveragePool", "Squeeze", "ReduceSum"});
+    }
+}
+
 /// Rows: an image of one row, squeezed, and read as one again.
 void test_rows(void **) {
   const Shape row{2, 4, 1, 7};
@@ -210,9 +223,9 @@ void test_quantized(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_one_transpose),
-                              cmocka_unit_test(test_moves), cmocka_unit_test(test_means),
-                              cmocka_unit_test(test_rows),  cmocka_unit_test(test_what_stays),
-                              cmocka_unit_test(test_grids), cmocka_unit_test(test_quantized)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_pairs),      cmocka_unit_test(test_one_transpose), cmocka_unit_test(test_moves),
+      cmocka_unit_test(test_means),      cmocka_unit_test(test_no_axes),       cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_what_stays), cmocka_unit_test(test_grids),         cmocka_unit_test(test_quantized)};
   return cmocka_run_group_tests_name("channels_first", tests, nullptr, nullptr);
 }

@@ -66,6 +66,33 @@ void products(void **) {
   expect("bji,bjk->bik", {2, 4, 3}, {2, 4, 5}, {"Transpose", "MatMul"});
 }
 
+/// Ellipses of different ranks, which the longer one says of the result.
+void ellipses(void **) {
+  expect("...ij,...jk->i...k", {3, 4}, {2, 4, 5}, {"MatMul", "Transpose"});
+  expect("...ij,...jk->i...k", {2, 3, 4}, {4, 5}, {"MatMul", "Transpose"});
+}
+
+/// A length that is summed may be 1 only where the batch is.
+void open_batches(void **) {
+  for (const auto &[length, op] : {std::pair(1, "Einsum"), {6, "MatMul"}}) {
+    GraphBuilder b;
+    b.input("x", {-1, 6}).constant("b", GraphBuilder::ramp({length, 6}));
+    b.node("Transpose", "turn", {"x"}, {"a"}, attrs({{"perm", std::vector<std::int64_t>{1, 0}}}));
+    b.node("Einsum", "e", {length == 1 ? "a" : "x", "b"}, {"y"}, attrs({{"equation", "ij,jk->ik"}}));
+    const graph::Graph g = b.build({"y"});
+    graph::Graph made = g;
+    graph::make_products_of_einsums(made);
+    assert_string_equal(made.nodes.back().op->name, op);
+    for (const std::int64_t batch : {1, 2, 3}) {
+      const std::vector<Tensor> x{GraphBuilder::ramp({batch, 6})};
+      const Tensor want = graph::evaluate(g, x)[0], got = graph::evaluate(made, x)[0];
+      assert_true(want.shape() == got.shape());
+      for (std::int64_t i = 0; i < want.count(); ++i)
+        assert_true(std::fabs(want.as<float>()[i] - got.as<float>()[i]) <= 1e-5f);
+    }
+  }
+}
+
 /// In another order, which moves say.
 void moved_products(void **) {
   expect("ij,jk->ki", {3, 4}, {4, 5}, {"Transpose", "Transpose", "MatMul"}, {"Transpose", "MatMul"});
@@ -117,8 +144,12 @@ void quantized_and_trained(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(products), cmocka_unit_test(moved_products),
-                              cmocka_unit_test(products_of_several_axes), cmocka_unit_test(others),
+  const CMUnitTest tests[] = {cmocka_unit_test(products),
+                              cmocka_unit_test(moved_products),
+                              cmocka_unit_test(products_of_several_axes),
+                              cmocka_unit_test(others),
+                              cmocka_unit_test(ellipses),
+                              cmocka_unit_test(open_batches),
                               cmocka_unit_test(quantized_and_trained)};
   return cmocka_run_group_tests_name("graph/einsum", tests, nullptr, nullptr);
 }

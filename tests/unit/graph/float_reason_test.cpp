@@ -195,6 +195,27 @@ void biases(void **) {
   }
 }
 
+/// As many numbers as there are columns may be one for each row.
+void biases_of_rows(void **) {
+  const auto expect = [](const Shape &bias, const std::string &reason) {
+    const Tensor b = floats({4}, {1, 20, -3, 5}), x = GraphBuilder::ramp({4, 3});
+    GraphBuilder gemm;
+    gemm.input("x", {4, 3}).constant("w", weights({3, 4}, grid(1e-4, 0))).constant("b", b.reshaped(bias));
+    const graph::Graph g = on_grids(gemm.node("Gemm", "gemm", {"x", "w", "b"}, {"y"}).build({"y"}),
+                                    {{"x", grid(1e-4, 0)}, {"w", grid(1e-4, 0)}});
+    expect_reason(g, IntegerForm::linear, reason);
+    const Tensor *inputs[] = {&x};
+    for (const runtime::Engine engine : {runtime::Engine::native, runtime::Engine::reference}) {
+      const Tensor y = runtime::Session(g, {.engine = engine}).run(inputs)[0];
+      for (std::int64_t i = 0; i < y.count(); ++i)
+        assert_float_equal(y.as<const float>()[i], b.as<const float>()[bias.back() == 1 ? i / 4 : i % 4], 0.002);
+    }
+  };
+  expect({4}, "");
+  expect({1, 4}, "");
+  expect({4, 1}, "its bias is 4x1 for 4 output channels");
+}
+
 /// Deeper than int32 surely holds: weights and biases decide, and both engines sum up what it does not hold.
 void deep_sums(void **) {
   constexpr std::int64_t kDepth = 70000;
@@ -230,6 +251,7 @@ int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(recurrent_layers), cmocka_unit_test(dynamic_products),
                               cmocka_unit_test(moved_elements),   cmocka_unit_test(elements),
-                              cmocka_unit_test(biases),           cmocka_unit_test(deep_sums)};
+                              cmocka_unit_test(biases),           cmocka_unit_test(biases_of_rows),
+                              cmocka_unit_test(deep_sums)};
   return cmocka_run_group_tests_name("graph.float_reason", tests, nullptr, nullptr);
 }

@@ -78,12 +78,34 @@ void outputs_are_copies(void **) {
   expect_agreement(g, GraphBuilder::ramp({4, 4}));
 }
 
+// An input may say that a Dropout drops, which no session does.
+void dropouts_that_may_drop(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 3}).input("training", {}, QTN_BOOL).constant("ratio", Tensor::scalar(0.5f));
+  b.node("Dropout", "dropout", {"x", "ratio", "training"}, {"d"}).node("Neg", "negative", {"d"}, {"y"});
+  const graph::Graph g = b.build({"y"});
+  const Tensor x = GraphBuilder::ramp({2, 3});
+  for (const auto engine : {runtime::Engine::native, runtime::Engine::reference})
+    for (const bool training : {false, true}) {
+      Tensor said(QTN_BOOL, {});
+      *said.as<bool>() = training;
+      const auto run = [&] {
+        const Tensor *inputs[] = {&x, &said};
+        return runtime::Session(g, {engine, 1}).run(inputs)[0];
+      };
+      if (training)
+        expect_error(QTN_EUNSUPPORTED, {"Dropout", "training_mode"}, run);
+      else
+        expect_equal(run(), graph::evaluate(g, std::vector<Tensor>{x, said})[0], 0, "y");
+    }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::products_of_layers),
-                              cmocka_unit_test(qtn::test::integers_are_left),
-                              cmocka_unit_test(qtn::test::outputs_are_copies)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::products_of_layers), cmocka_unit_test(qtn::test::integers_are_left),
+      cmocka_unit_test(qtn::test::outputs_are_copies), cmocka_unit_test(qtn::test::dropouts_that_may_drop)};
   return cmocka_run_group_tests_name("graph/folding", tests, nullptr, nullptr);
 }

@@ -16,6 +16,7 @@ struct Form {
   Shape factor = {6, 1, 1}, addend = {6, 1, 1};
   bool asks_shape = false;  ///< of x, to restore it
   bool shows_middle = false;
+  bool convolved = false;  ///< x, by weights that say how many channels there are
 };
 
 graph::Graph written(const Form &form) {
@@ -25,7 +26,8 @@ graph::Graph written(const Form &form) {
     return t;
   };
   GraphBuilder b;
-  b.input("x", form.declared);
+  b.input(form.convolved ? "image" : "x", form.declared);
+  if (form.convolved) b.conv("conv", "image", "c", 6, 6).node("Relu", "relu", {"c"}, {"x"});
   b.constant("parts", Tensor::from_ints(form.parts))
       .constant("scale", positive({3}))
       .constant("shift", GraphBuilder::ramp({3}));
@@ -46,8 +48,8 @@ void expect(const Form &form, bool named) {
   graph::Graph other = g;
   graph::name_group_normalizations(other);
   if (named) {
-    assert_int_equal(other.nodes.size(), 1);
-    assert_string_equal(other.nodes[0].op->name, "GroupNormalization");
+    assert_int_equal(other.nodes.size(), form.convolved ? 3 : 1);
+    assert_string_equal(other.nodes.back().op->name, "GroupNormalization");
   } else {
     assert_int_equal(other.nodes.size(), g.nodes.size());
   }
@@ -85,11 +87,20 @@ void test_others(void **) {
   expect({.shows_middle = true}, false);
 }
 
+/// One channel is repeated where it is multiplied by six, so that how many there are must be known.
+void test_channels(void **) {
+  expect({.x = {2, 1, 6, 6}, .declared = {-1, 1, -1, 6}, .asks_shape = true}, false);
+  expect({.x = {2, 1, 6, 6}, .declared = {-1, -1, 6, 6}, .asks_shape = true}, false);
+  expect({.declared = {-1, 6, -1, 4}, .asks_shape = true, .convolved = true}, true);
+  expect({.declared = {-1, 6, 5, 4}, .asks_shape = true, .convolved = true}, true);
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_dialects), cmocka_unit_test(test_others)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_dialects), cmocka_unit_test(test_others),
+                              cmocka_unit_test(test_channels)};
   return cmocka_run_group_tests_name("group_norms", tests, nullptr, nullptr);
 }

@@ -103,6 +103,24 @@ void test_what_stays(void **) {
   assert_int_equal(kept.nodes.size(), 2);
 }
 
+/// A Gemm adds what broadcasts over its result, so that as many numbers as it has columns may be one for each row.
+void test_biases_of_rows(void **) {
+  const auto gemm = [](const Shape &bias) {
+    GraphBuilder b;
+    b.input("x", {4, 3}).constant("w", GraphBuilder::ramp({3, 4})).constant("c", channels(4, bias));
+    b.constant("a", channels(4, {4})).node("Gemm", "gemm", {"x", "w", "c"}, {"u"});
+    return b;
+  };
+  GraphBuilder rows = gemm({4, 1}), columns = gemm({1, 4});
+  expect(rows.node("Mul", "mul", {"u", "a"}, {"y"}), {4, 3}, 2);
+  expect(columns.node("Mul", "mul", {"u", "a"}, {"y"}), {4, 3}, 1);
+  GraphBuilder normalized = gemm({4, 1});
+  normalized.constant("s", GraphBuilder::ramp({4}));
+  graph::Graph g = normalized.node("BatchNormalization", "norm", {"u", "a", "s", "s", "a"}, {"y"}).build({"y"});
+  graph::fold_batch_norms(g);
+  assert_int_equal(g.nodes.size(), 2);
+}
+
 /// Only what leads to a normalization, and to nothing else.
 void test_scales_before_norms(void **) {
   const auto normalized = [](const std::vector<std::string> &outputs) {
@@ -135,6 +153,7 @@ void test_scales_before_norms(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_channels),
-                              cmocka_unit_test(test_what_stays), cmocka_unit_test(test_scales_before_norms)};
+                              cmocka_unit_test(test_what_stays), cmocka_unit_test(test_biases_of_rows),
+                              cmocka_unit_test(test_scales_before_norms)};
   return cmocka_run_group_tests_name("scales", tests, nullptr, nullptr);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes as opsets 7 to 20 wrote them.
+#include "ops/common/old_nearest.hpp"
 #include "support.hpp"
 
 namespace qtn {
@@ -67,10 +68,11 @@ void upsample_is_resize(void **) {
   assert_true(nine.inputs == (std::vector<std::ptrdiff_t>{0, -1, 1}));
 
   const Upgraded ten = upgrade("Resize", 10, attrs({{"mode", std::string("nearest")}}), 2);
-  assert_true(ten.inputs == (std::vector<std::ptrdiff_t>{0, -1, 1}));
-  const Tensor x = floats({1, 1, 1, 3}, {1, 2, 3}), scales = floats({4}, {1, 1, 2, 2});
-  expect_equal(run("Resize", ten.attrs, {&x, nullptr, &scales})[0],
-               floats({1, 1, 2, 6}, {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3}), 0, "Resize-10");
+  assert_true(ten.inputs == (std::vector<std::ptrdiff_t>{0, -1, 1}) && ops::rounds_by_scale(ten.attrs));
+  const Upgraded linear = upgrade("Resize", 10, attrs({{"mode", std::string("linear")}}), 2);
+  const Tensor x = floats({1, 1, 1, 2}, {1, 2}), scales = floats({4}, {1, 1, 1, 2});
+  expect_equal(run("Resize", linear.attrs, {&x, nullptr, &scales})[0], floats({1, 1, 1, 4}, {1, 1.5, 2, 2}), 0,
+               "Resize-10");
 }
 
 void old_resizes_need_scales(void **) {

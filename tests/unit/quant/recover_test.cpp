@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Equalization keeps the function, AdaRound finds what trying every rounding finds, bias correction restores means.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -114,6 +115,64 @@ void other_axes_are_no_channels(void **) {
       .constant("w", matrix(32, 5))
       .node("Gemm", "b", {"v", "w"}, {"y"});
   assert_int_equal(links(flattened), 1);
+}
+
+/// Where lengths are open, too, and the batch: a Gemm that reads a row for each image reads channels, another does not.
+void images_of_any_size(void **) {
+  using Step = std::function<void(GraphBuilder &)>;  // from "u", the images, to "v", the rows
+  const auto links = [](const Shape &x, std::int64_t depth, const Step &step) {
+    GraphBuilder b;
+    b.input("x", x).conv("a", "x", "u", 3, 4);
+    step(b);
+    b.constant("w", GraphBuilder::ramp({depth, 5})).node("Gemm", "b", {"v", "w"}, {"y"});
+    graph::Graph g = b.build({"y"});
+    graph::run_passes(g, graph::Pipeline::inference);
+    return find_links(g).size();
+  };
+  const auto dims = [](std::vector<std::int64_t> of) {
+    return Tensor::from<std::int64_t>(QTN_INT64, Shape{static_cast<std::int64_t>(of.size())}, of);
+  };
+  const auto flatten = [](std::int64_t axis) -> Step {
+    return [axis](GraphBuilder &b) { b.node("Flatten", "flatten", {"u"}, {"v"}, attrs({{"axis", axis}})); };
+  };
+  const auto reshape = [&](std::vector<std::int64_t> to, const std::string &from = "u") -> Step {
+    return [=](GraphBuilder &b) { b.constant("dims", dims(to)).node("Reshape", "reshape", {from, "dims"}, {"v"}); };
+  };
+  const auto pooled = [](const Step &step) -> Step {
+    return [step](GraphBuilder &b) {
+      b.node("GlobalAveragePool", "mean", {"u"}, {"m"});
+      step(b);
+    };
+  };
+  const Step squeeze = [&](GraphBuilder &b) {
+    b.constant("axes", dims({2, 3})).node("Squeeze", "squeeze", {"m", "axes"}, {"v"});
+  };
+  const Shape any{-1, 3, -1, -1}, small{-1, 3, 2, 4};
+  assert_int_equal(links(any, 32, flatten(1)), 1);
+  assert_int_equal(links(any, 32, flatten(-3)), 1);
+  assert_int_equal(links(any, 32, reshape({0, -1})), 1);
+  assert_int_equal(links(any, 4, pooled(reshape({-1, 4}, "m"))), 1);
+  assert_int_equal(links(any, 4, pooled(squeeze)), 1);
+  assert_int_equal(links(small, 32, reshape({-1, 32})), 1);
+  assert_int_equal(links(any, 8, flatten(2)), 0);
+  assert_int_equal(links(any, 8, reshape({-1, 8})), 0);
+  assert_int_equal(links(any, 32, reshape({-1, 32})), 0);  // of larger images, several rows each
+  assert_int_equal(links(small, 8, reshape({-1, 8})), 0);
+
+  GraphBuilder joined;  // images side by side: a row is one image's only where the batch is one
+  joined.input("images", {-1, 3, 2, 2}).constant("side", dims({1, 3, -1, 2}));
+  joined.node("Reshape", "join", {"images", "side"}, {"x"}).conv("a", "x", "u", 3, 4);
+  reshape({-1, 16})(joined);
+  joined.constant("w", GraphBuilder::ramp({16, 5})).node("Gemm", "b", {"v", "w"}, {"y"});
+  assert_true(find_links(joined.build({"y"})).empty());
+
+  const Step pool_over_channels = [&](GraphBuilder &b) {  // which stand side by side
+    b.constant("wide", dims({0, 1, 4, 8})).node("Reshape", "widen", {"u", "wide"}, {"m"});
+    b.node("MaxPool", "pool", {"m"}, {"p"},
+           attrs({{"kernel_shape", std::vector<std::int64_t>{3, 3}}, {"pads", std::vector<std::int64_t>{1, 1, 1, 1}}}));
+    b.node("Flatten", "flatten", {"p"}, {"v"});
+  };
+  assert_int_equal(links(small, 32, pool_over_channels), 0);
 }
 
 void weights_have_equal_ranges(void **) {
@@ -507,6 +566,7 @@ int main() {
       cmocka_unit_test(equalizes_before_training),
       cmocka_unit_test(no_links),
       cmocka_unit_test(other_axes_are_no_channels),
+      cmocka_unit_test(images_of_any_size),
       cmocka_unit_test(weights_have_equal_ranges),
       cmocka_unit_test(spread_channels_are_rescued),
       cmocka_unit_test(deep_networks_are_rescued),
