@@ -23,7 +23,7 @@ class KnownShapes {
   std::vector<std::optional<ops::TensorType>> types_;
 };
 
-/// Of one batch where none is open, else of two: what holds for both holds for all.
+/// Those of one batch where none is open, else of two: what holds for both holds for all.
 std::vector<KnownShapes> shapes_of_batches(const Graph &g);
 
 }  // namespace qtn::graph

@@ -27,7 +27,7 @@ bool list_says_rank(const Node &node) {
   return std::ranges::find(kNames, op) != kNames.end() || op.starts_with("Reduce");
 }
 
-/// Of what the node makes.
+/// What holds for the results of the node.
 Lasting lasting_of(const Node &node, const std::vector<Known> &known) {
   const auto of = [&](std::size_t i) {
     const ValueId v = input_of(node, i);

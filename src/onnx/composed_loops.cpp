@@ -82,7 +82,7 @@ GraphProto *own_body(NodeProto &loop) {
   return body->graph.get();
 }
 
-/// The list but for states with items; place 0 belongs to state `first`.
+/// The list without states that have items; place 0 belongs to state `first`.
 template <class T>
 void leave_out(std::vector<T> &list, const Names &items, std::size_t first) {
   std::vector<T> rest;
@@ -102,7 +102,7 @@ bool grow_sequences(Composing &c) {
   GraphProto *body = own_body(loop);
   if (!body || given.outputs.size() + 1 != body->outputs.size()) return false;
   CollectingBody collecting(*body);
-  // Of each state; "" where the loop does not collect them.
+  // For each state, "" where the loop does not collect them.
   Names items(std::min({given.inputs.size(), body->inputs.size(), body->outputs.size() + 1}));
   for (std::size_t k = 2; k < items.size(); ++k) {  // behind the number of iterations and the condition
     const std::string name = is_empty(given.inputs[k]) ? c.new_name("item") : "";

@@ -216,7 +216,7 @@ std::string GraphReader::node_name(const NodeProto &proto, std::size_t index) {
   return file_.node_names.make(proto.name.empty() ? cat(proto.op, "_", index) : proto.name);
 }
 
-/// Of an operator of this library.
+/// The value for an operator of this library.
 Attr GraphReader::value_of(const AttributeProto &attribute) {
   const auto *made = attribute.made ? std::get_if<Tensor>(&*attribute.made) : nullptr;
   // These stay as they are, and codes of several widths may be views of the same bytes.

@@ -163,7 +163,7 @@ class Recognition {
       for (const Node &node : g_.nodes) {
         if (node.op != last.op) continue;
         Match match(g_, uses_, body, body_uses);
-        // Of nodes that end the same, one is in a call: readers are looked through once, not for each of these.
+        // One of the nodes that end the same is in a call: readers are looked through once, not for each of these.
         if (!match.ends_at(node) || are_made_by_calls(match.found(body.outputs))) continue;
         match.find_other_outputs();
         if (are_made_by_calls(match.found(body.outputs))) continue;

@@ -83,7 +83,7 @@ void join_along(Composing &c, const Sequence &s, std::int64_t axis) {
   constexpr std::string_view kLengths = "Slice a [2] b [1];Gather A c axis=1";
   const std::string number = c.make_int(axis),
                     sum = c.formula("ReduceSum a", {c.formula(kLengths, {s.table, end, number})});
-  // Of several shapes, the largest dimensions have more elements, or the smallest ones fewer, which is an error.
+  // Where there are several shapes, the largest dimensions have more elements, or the smallest ones fewer, which is an error.
   constexpr std::string_view kBefore = "Slice a [2] b [0];Slice A [0] c [0]",
                              kBehind = "Slice a [2] b [0];Slice A c [end] [0]";
   const std::string lines = c.formula("ReduceProd a", {c.formula(kBefore, {most, end, at})});

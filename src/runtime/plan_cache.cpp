@@ -35,7 +35,7 @@ std::uint64_t key_with_values(std::uint64_t key, std::span<const Tensor> values)
   return key;
 }
 
-/// Of tensors of one type and shape: 0 is not -0, and NaN is itself.
+/// For tensors of one type and shape: 0 is not -0, and NaN is itself.
 bool same_bytes(const Tensor &kept, const Tensor &x) {
   if (kept.quantized() || x.quantized()) return equal(kept, x);
   return std::memcmp(kept.data(), x.to_contiguous().data(), kept.nbytes()) == 0;

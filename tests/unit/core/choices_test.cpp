@@ -42,8 +42,8 @@ void choices(void **) {
   assert_true(checked > 150);
 }
 
-/// By the sentences of qquantizer_choose: a scale of float8 is amax divided by the largest value, but for the smallest
-/// scale that PyTorch's numerics have, and a range that vanishes has the scale 1 elsewhere.
+/// By the sentences of qquantizer_choose: a scale of float8 is amax divided by the largest value, except for the
+/// smallest scale that PyTorch's numerics have, and a range that vanishes has the scale 1 elsewhere.
 void small_ranges_of_float8(void **) {
   for (const auto &[numerics, small, none] : {std::tuple{Numerics::onnx, 1e-6f / 448, 1.0f},
                                               {Numerics::tflite, 1e-6f / 448, 1.0f},

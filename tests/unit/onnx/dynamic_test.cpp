@@ -450,7 +450,7 @@ void test_only_such_products_are_folded(void **) {
   expect_error(QTN_ESHAPE, "node \"product\": MatMulInteger: b_zero_point is 3x1", [&] { folds({.zeros = {3, 1}}); });
 }
 
-/// A scale for each row, or with axes that the product may not have, is none for each column.
+/// A scale for each row, or with axes that the product may not have, is no scale for each column.
 void test_scales_of_other_axes_are_not_folded(void **) {
   const Tensor x = random_floats({3, 8}, 9);
   const std::pair<Shape, bool> shapes[] = {{{}, true},         {{1}, true},        {{3}, true},
