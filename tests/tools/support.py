@@ -145,15 +145,19 @@ def opset_import(domain, version):
     return _field(8, _field(1, domain) + _field(2, version))
 
 
-def onnx(nodes, inputs, outputs, opset=17, dtype=1):
+def onnx(nodes, inputs, outputs, opset=17, dtype=1, external=()):
     """The bytes of an ONNX model of one type, float32. nodes: (op or domain::op, input names, output names); inputs,
-    outputs: {name: shape}. Other domains are not imported; opset_import() behind it imports one."""
+    outputs: {name: shape}; external: (name, shape, file) of constants. Other domains are not imported; opset_import()
+    behind it imports one."""
     graph = b""
     for index, (op, node_inputs, node_outputs) in enumerate(nodes):
         node = b"".join(_field(1, name) for name in node_inputs) + b"".join(_field(2, name) for name in node_outputs)
         domain, _, name = op.rpartition("::")
         graph += _field(1, node + _field(3, f"node{index}") + _field(4, name) + _field(7, domain))
     graph += _field(2, "test")
+    for name, shape, file in external:
+        tensor = b"".join(_field(1, extent) for extent in shape) + _field(2, dtype) + _field(8, name)
+        graph += _field(5, tensor + _field(13, _field(1, "location") + _field(2, file)) + _field(14, 1))
     graph += b"".join(_field(11, _value_info(*item, dtype)) for item in inputs.items())
     graph += b"".join(_field(12, _value_info(*item, dtype)) for item in outputs.items())
     return _field(1, 8) + _field(7, graph) + opset_import("", opset)

@@ -80,7 +80,7 @@ class Accuracy(CommandTest):
         equalized, _ = self.quantized("--plain", "--equalize")
         self.assertNotEqual(equalized, self.quantized("--plain")[0])
         self.refuse("quantize", MOBILE, "-o", self.path("no.onnx"), "--data", CALIBRATION, "--plain", "--auto",
-                    says="plain tries nothing, and auto is 1")
+                    code=2, says="--plain excludes --auto")
 
     def test_learned_rounding_of_int4(self):
         config = self.path("int4.json")
@@ -137,7 +137,7 @@ class Accuracy(CommandTest):
         self.assertRegex(text, r"target_sqnr 90: NOT reached, \d+")
         options = ("quantize", MOBILE, "-o", self.path("no.onnx"), "--data", CALIBRATION)
         self.refuse(*options, "--fallback", "int16", code=2, says="--fallback needs --target-sqnr or --target-top1")
-        self.refuse(*options, "--target-top1", "2", code=2, says="--target-top1: 2 is not a number from 0 to 1")
+        self.refuse(*options, "--target-top1", "2", code=2, says="--target-top1: 2 is not a number above 0 and up to 1")
 
     def test_sensitivity(self):
         layers = self.succeed_json("sensitivity", MOBILE, "--data", CALIBRATION)["layers"]

@@ -4,9 +4,10 @@
 import json
 import os
 import random
+import subprocess
 import unittest
 
-from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, npy, onnx, opset_import, safetensors
+from support import CALIBRATION, COMMAND, IMAGES, LABELS, MODEL, CommandTest, npy, onnx, opset_import, safetensors
 
 
 class Models(CommandTest):
@@ -232,6 +233,38 @@ class CommandLine(CommandTest):
         for option in ("--smooth", "--target-top1"):
             for number in ("-0.1", "1.5", "nan", "0.5x"):
                 self.refuse(*quantize, option, number, code=2, says=[option, number])
+        for option, number in (("--target-top1", "0"), ("--target-sqnr", "nan"), ("--target-sqnr", ""), ("--samples", "")):
+            self.refuse(*quantize, option, number, code=2, says=[option, number or "an empty word"])
+        self.refuse("run", MODEL, "--data", IMAGES, "-o", "out.npy", "--threads", "1025", code=2, says="1025")
+        self.refuse("bench", MODEL, "--threads", "1025", code=2, says="1025")
+
+    def test_options_that_contradict_each_other(self):
+        quantize = ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION]
+        for a, b in (("--equalize", "--no-equalize"), ("--bias-correction", "--no-bias-correction"), ("--plain", "--auto"),
+                     ("--plain", "--adaround"), ("--plain", "--bias-correction"), ("--plain", "--absorb-bias")):
+            self.refuse(*quantize, a, b, code=2, says=[a, b])
+        self.succeed(*quantize, "--plain", "--no-bias-correction", "--no-equalize")
+        self.succeed("calibrate", MODEL, "-o", "all.qcal", "--data", CALIBRATION)
+        for option in (["--samples", "5"], ["--mean", "1"], ["--layout", "nhwc"]):
+            self.refuse("quantize", MODEL, "-o", "out.onnx", "--calibration", "all.qcal", *option, code=2, says=[option[0], "--data"])
+            self.refuse("quantize", MODEL, "-o", "out.onnx", *option, code=2, says=[option[0], "--data"])
+
+    def test_shapes_that_contradict_each_other(self):
+        bench = ["bench", self.path("m.onnx", onnx([("Relu", ["x"], ["y"])], {"x": ["n", 3]}, {"y": ["n", 3]})), "--seconds", "0.01"]
+        self.refuse(*bench, "--shape", "x=2x3", "--shape", "x=3x3", code=2, says="x=3x3")
+        self.refuse(*bench, "--shape", "x=2x3", "--batch", "7", code=2, says=["--batch 7", "2x3"])
+        self.assertEqual(self.succeed_json(*bench, "--shape", "x=2x3", "--batch", "2")["batch"], 2)
+        self.assertEqual(self.succeed_json(*bench)["batch"], 1)
+
+    def test_unknown_words_are_named(self):
+        for word in ("frobnicate", "--frobnicate"):
+            self.refuse(word, code=2, says=word + ": no such sub-command or option")
+
+    def test_help_on_a_full_device(self):
+        with open("/dev/full", "wb") as full:
+            for option in ("--help", "--version"):
+                done = subprocess.run([COMMAND, option], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (1, "qtensor: standard output cannot be written\n"))
 
 
 if __name__ == "__main__":

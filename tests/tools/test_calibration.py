@@ -58,8 +58,8 @@ class Shards(CalibrationTest):
             self.assertEqual(self.quantize("a.onnx", "--calibration", whole, "--observer", observer),
                              self.quantize("b.onnx", "--data", CALIBRATION, "--plain", *options))
             parts = [self.calibrate(f"{i}.qcal", *options, "--shard", f"{i}/2") for i in (1, 2)]
-            self.succeed("merge", *parts, "-o", parts[0])
-            self.quantize("c.onnx", "--calibration", parts[0], "--observer", observer)
+            self.succeed("merge", *parts, "-o", "merged.qcal")
+            self.quantize("c.onnx", "--calibration", "merged.qcal", "--observer", observer)
 
     def test_shards_cover_every_sample_once(self):
         counts = []
@@ -215,7 +215,7 @@ class Resumed(CalibrationTest):
         self.path("bad.safetensors", b"bad")
         self.refuse(*self.arguments("out.qcal", "--checkpoint", "bad.safetensors", "--resume"), says="bad.safetensors")
         self.refuse(*self.arguments("out.qcal", "--resume"), code=2, says="--checkpoint")
-        self.refuse(*self.arguments("out.qcal", "--checkpoint", "out.qcal"), code=2, says="is also -o")
+        self.refuse(*self.arguments("out.qcal", "--checkpoint", "out.qcal"), code=2, says="out.qcal: is named for two outputs")
 
 
 class Interrupted(CalibrationTest):

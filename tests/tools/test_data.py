@@ -86,7 +86,28 @@ class Arrays(CommandTest):
         self.refuse(*run, "y-*.npy", says="y-*.npy: matches no file")
         self.path("x-1.npy", npy([1], ()))
         self.refuse(*run, "x-*.npy", says="x-1.npy: is a scalar")
-        self.refuse("run", self.identity, "-o", self.path("x-0.npy"), "--data", "x-*.npy", code=2, says="x-0.npy: is also read")
+
+    def test_paths_with_an_equals_sign(self):
+        """NAME= is what begins with the name of an input. Anything else is a path, in a folder such as lr=0.1."""
+        os.mkdir(self.path("lr=0.1"))
+        for name, values in (("a", [1, 2]), ("b", [3, 4])):
+            self.path(f"lr=0.1/{name}.npy", npy(values, (1, 2)))
+        for data in ("lr=0.1/a.npy", "lr=0.1/[a].npy", "x=lr=0.1/a.npy", "x=lr=0.1/[a].npy", "./lr=0.1/a.npy"):
+            self.succeed("run", self.identity, "--data", data, "-o", self.out)
+            self.assertEqual(read_npy(self.out)[0], [1, 2], data)
+        self.succeed("run", self.identity, "--data", "lr=0.1/a.npy", "lr=0.1/b.npy", "-o", self.out)
+        self.assertEqual(read_npy(self.out)[0], [1, 2, 3, 4])
+        self.refuse("run", self.identity, "--data", "lr=0.1/c.npy", "-o", self.out, says=["lr=0.1/c.npy", "'x'"])
+        self.refuse("run", self.two, "--data", "a=lr=0.1/a.npy", "lr=0.1/b.npy", "-o", self.path("out.safetensors"),
+                    says=["lr=0.1/b.npy", "'b'"])
+
+    def test_names_with_an_equals_sign(self):
+        names = ["a", "a=b"]
+        model = self.path("names.onnx", onnx([("Sub", names, ["y"])], {name: ["n", 2] for name in names}, {"y": ["n", 2]}))
+        self.path("1.npy", npy([5, 7], (1, 2)))
+        self.path("2.npy", npy([1, 2], (1, 2)))
+        self.succeed("run", model, "--data", "a=1.npy", "a=b=2.npy", "-o", self.out)
+        self.assertEqual(read_npy(self.out)[0], [4, 5])
 
     def test_labels_in_shards(self):
         values, shape, _ = read_npy(LABELS)
@@ -241,6 +262,10 @@ class Pictures(CommandTest):
         for option in (["--mean", "1,2"], ["--mean", "1,2,3,4"], ["--std", "0"], ["--std", "1,x,2"], ["--std", "nan"],
                        ["--layout", "chwn"], ["--channels", "gray"]):
             self.refuse(*arguments, "--size", "4x4", *option, code=2)
+        picture = self.path("pictures/a.png", png([[1, 2, 3]]))
+        os.symlink(picture, self.path("alias.npy"))
+        self.refuse("run", self.model, "--data", "pictures", "--size", "1x1", "-o", "alias.npy", code=2,
+                    says=["alias.npy: is also read", "a.png"])
         data = self.path("x.npy", npy([0] * 3, (1, 3, 1, 1)))
         self.refuse("run", self.model, "--data", data, "-o", self.out, "--size", "4x4", code=2, says="--size")
 

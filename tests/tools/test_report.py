@@ -143,7 +143,7 @@ class Digits(ReportTest):
     def test_refused(self):
         arguments = ("quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION)
         self.refuse(*arguments, "--report", "no-such-folder/report.html", says="no-such-folder/report.html")
-        self.refuse(*arguments, "--report", "out.onnx", code=2, says="--report")
+        self.refuse(*arguments, "--report", "./out.onnx", code=2, says="./out.onnx: is named for two outputs, also as out.onnx")
         self.succeed("calibrate", MODEL, "-o", "all.qcal", "--data", CALIBRATION)
         without = ("quantize", MODEL, "-o", "out.onnx", "--calibration", "all.qcal")
         self.refuse(*without, "--report", "report.html", code=2, says="--report")

@@ -70,6 +70,18 @@ class Float(TrainTest):
         text = self.succeed("train", UNTRAINED, "-o", "out.onnx", *DATA, "--epochs", "1")
         self.assertIn("1257 samples, which it was trained on", text)
 
+    def test_validation_in_several_files(self):
+        values, shape, _ = read_npy(IMAGES)
+        for i, (begin, end) in enumerate(((0, 200), (200, 540))):
+            part = values[begin * 64:end * 64]
+            self.path(f"v-{i}.npy", npy(part, (end - begin, *shape[1:])))
+        said = []
+        for files in ([IMAGES], ["v-0.npy", "v-1.npy"], ["v-*.npy"]):
+            self.succeed("train", UNTRAINED, "-o", "out.onnx", *DATA, "--epochs", "1", "--validation", *files,
+                         "--validation-labels", LABELS, "--log", "log.jsonl")
+            said.append([line["validation_loss"] for line in self.log()])
+        self.assertEqual(said[1:], said[:1] * 2)
+
 
 class Quantized(TrainTest):
     def check(self, *options):
@@ -222,6 +234,10 @@ class Refused(TrainTest):
         self.refuse_train("--qat", "--weight-bits", "1", code=2, says=["1", "2 to 8"])
         self.refuse_train("--qat", "--config", "no-recipe", code=2, says="no-recipe")
         self.refuse_train("--resume", code=2, says="--checkpoint")
+        for option, value in (("--seed", str(2**64)), ("--seed", str(2**63)), ("--seed", ""), ("--lr", "inf"), ("--lr", "0"),
+                              ("--weight-decay", "inf")):
+            self.refuse_train(option, value, code=2, says=[option, value])
+        self.refuse_train("--optimizer", "sgd", "--momentum", "1", code=2, says="--momentum")
         self.refuse_train("--validation", IMAGES, code=2, says="--validation-labels")
         self.refuse_train("--validation-labels", LABELS, code=2, says="--validation")
         self.refuse_train("--momentum", "0.9", code=2, says="--momentum")

@@ -10,6 +10,7 @@
 
 #include "commands/commands.hpp"
 #include "shared/checks.hpp"
+#include "shared/json.hpp"
 #include "shared/model.hpp"
 #include "shared/timing.hpp"
 
@@ -22,7 +23,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string model;
   std::vector<std::string> shapes;
-  int64_t threads = 0, batch = 1;
+  int64_t threads = 0, batch = 0;  // batch 0: 1, where no shape says otherwise
   double seconds = 2;
   bool profile = false, json = false;
 };
@@ -47,26 +48,33 @@ Shapes given_shapes(const qmodel *model, const std::vector<std::string> &texts) 
     size_t index = 0;
     while (index < qmodel_input_count(model) && name != qmodel_input_name(model, index)) ++index;
     if (index == qmodel_input_count(model)) throw Failure("--shape " + text + ": the model has no such input");
-    shapes[name] = std::move(shape);
+    if (!shapes.emplace(name, std::move(shape)).second)
+      throw UsageError("--shape " + text + ": that input has a shape already");
   }
   return shapes;
 }
 
 Shape input_shape(const qmodel *model, size_t index, int64_t batch, const Shapes &given) {
   const std::string name = qmodel_input_name(model, index);
-  if (const auto at = given.find(name); at != given.end()) return at->second;
+  if (const auto at = given.find(name); at != given.end()) {
+    const Shape &shape = at->second;
+    if (index == 0 && batch > 0 && (shape.empty() || shape[0] != batch))
+      throw UsageError("--batch " + std::to_string(batch) + ": the input '" + name + "' gets another one by --shape, " +
+                       shape_text(shape));
+    return shape;
+  }
   const int64_t *declared = qmodel_input_shape(model, index);
   if (declared == nullptr)
     throw Failure("input '" + name + "' has no declared shape, so no data can be invented for it; --shape " + name +
                   "=1x128, for example, gives it one");
   Shape shape(declared, declared + qmodel_input_rank(model, index));
-  if (!shape.empty() && shape[0] < 0) shape[0] = batch;
+  if (!shape.empty() && shape[0] < 0) shape[0] = std::max<int64_t>(batch, 1);
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] < 0)
       throw Failure("input '" + name + "' leaves dimension " + std::to_string(i) +
                     " open; only the first, the batch, is filled in; --shape " + name +
                     "=1x128, for example, gives them all");
-  if (index == 0 && batch != 1 && (shape.empty() || shape[0] != batch))
+  if (index == 0 && batch > 0 && (shape.empty() || shape[0] != batch))
     throw Failure("input '" + name + "' has the fixed shape " + shape_text(shape) + ", not a batch of " +
                   std::to_string(batch));
   return shape;
@@ -136,7 +144,7 @@ void bench(const Options &options) {
     }
   }
   if (options.json)
-    std::printf("%s\n", report.dump().c_str());
+    print_json(stdout, report);
   else
     print_text(report);
 }
@@ -149,7 +157,7 @@ void add_bench(CLI::App &app) {
   command.add_option("MODEL.onnx", options->model, "Float or int8 model")->required();
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
-      ->check(positive_count());
+      ->check(thread_count());
   command.add_option("--batch", options->batch, "Samples in a run (default 1)")
       ->type_name("N")
       ->check(positive_count());

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "commands/commands.hpp"
-#include "data/file.hpp"
+#include "data/outputs.hpp"
 #include "shared/calibration.hpp"
 #include "shared/checkpoint.hpp"
 #include "shared/interrupt.hpp"
@@ -59,20 +59,14 @@ std::string told(const CalibrateOptions &options, const CalibrationData &data) {
 void calibrate_model(const CalibrateOptions &options) {
   const Shard shard = parse_shard(options.shard);
   const Model model = load_model(options.input);
-  require_writable(options.output);
-  refuse_input(options.output, {options.input});
-  refuse_input(options.output, options.calibration.data.sources);
-  if (!options.checkpoint.empty()) {
-    require_writable(options.checkpoint);
-    refuse_input(options.checkpoint, {options.input});
-    refuse_input(options.checkpoint, options.calibration.data.sources);
-    if (options.checkpoint == options.output)
-      throw UsageError("--checkpoint " + options.checkpoint + ": is also -o, and would be overwritten");
-  }
   const CalibrationData data(options.calibration, model.get(), shard);
+  Checkpoint checkpoint(options.checkpoint, told(options, data));
+  std::vector<std::string> read = data.files();
+  read.push_back(config_file(options.calibration.config));
+  check_outputs({options.output, checkpoint.path(), checkpoint.beside()}, read, options.input);
+  std::FILE *const talk = talk_beside({options.output});
   const Config config = make_config(options.calibration);
   const Model prepared = make<Model>(qmodel_prepare, model.get(), config.get(), QTN_PTQ);
-  Checkpoint checkpoint(options.checkpoint, told(options, data));
   std::optional<Interrupt> interrupt;
   if (!options.checkpoint.empty()) interrupt.emplace();
   const size_t first = options.resume ? checkpoint.resume(prepared.get()) : 0;
@@ -93,15 +87,16 @@ void calibrate_model(const CalibrateOptions &options) {
   }
   write_whole([&] { return qmodel_save_calibration(prepared.get(), options.output.c_str()); });
   checkpoint.remove();
-  std::printf("%s: calibrated with %zu samples\n", options.output.c_str(), data.samples());
+  std::fprintf(talk, "%s: calibrated with %zu samples\n", options.output.c_str(), data.samples());
 }
 
 void merge(const MergeOptions &options) {
-  require_writable(options.output);
+  check_outputs({options.output}, options.parts);
+  std::FILE *const talk = talk_beside({options.output});
   std::vector<const char *> parts;
   for (const std::string &part : options.parts) parts.push_back(part.c_str());
   write_whole([&] { return qmodel_merge_calibrations(options.output.c_str(), parts.data(), parts.size()); });
-  std::printf("%s: merged from %zu files\n", options.output.c_str(), parts.size());
+  std::fprintf(talk, "%s: merged from %zu files\n", options.output.c_str(), parts.size());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "commands/commands.hpp"
 #include "data/data.hpp"
 #include "shared/comparison.hpp"
+#include "shared/json.hpp"
 #include "shared/model.hpp"
 #include "shared/progress.hpp"
 
@@ -54,7 +55,7 @@ void print_json(const Comparison &comparison, bool labelled) {
     json["top1_a"] = top1.fraction(top1.right_a);
     json["top1_b"] = top1.fraction(top1.right_b);
   }
-  std::printf("%s\n", json.dump().c_str());
+  tool::print_json(stdout, json);
 }
 
 void print_text(const Comparison &comparison, bool labelled) {

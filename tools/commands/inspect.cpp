@@ -8,6 +8,7 @@
 
 #include "commands/commands.hpp"
 #include "data/array.hpp"
+#include "shared/json.hpp"
 #include "shared/model.hpp"
 
 namespace tool {
@@ -94,7 +95,7 @@ bool print_unsupported(const std::string &message, bool as_json) {
                      {"advice", advice(op, domain)}});
   }
   if (found.empty()) return false;
-  if (as_json) return std::printf("%s\n", Json{{"unsupported", found}}.dump().c_str()), true;
+  if (as_json) return print_json(stdout, {{"unsupported", found}}), true;
   std::printf("%-28s %-20s %5s  %s\n", "not supported", "domain", "nodes", "what to do");
   for (const Json &entry : found)
     std::printf("%-28s %-20s %5s  %s\n", text(entry, "op").c_str(), text(entry, "domain").c_str(),
@@ -123,7 +124,7 @@ void inspect(const Options &options) {
                            : make<Blob>(qmodel_inspect, load_shown(options).get());
   const Json json = Json::parse(text_of(text.get()));
   if (options.json)
-    std::printf("%s\n", json.dump().c_str());
+    print_json(stdout, json);
   else if (json.contains("tensors"))
     print_values("tensor", json["tensors"]);
   else

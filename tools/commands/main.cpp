@@ -30,16 +30,31 @@ bool is_array(std::string_view argument) {
 // likewise. An option that took any number of words would also swallow the model that follows it.
 std::vector<std::string> arguments(int argc, char **argv) {
   std::vector<std::string> words;
-  bool in_data = false;
+  std::string option;  // of which arrays are read; "" elsewhere
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool continues = in_data && is_array(word) && words.back() != "--data";
-    if (continues) words.emplace_back("--data");
-    in_data = word == "--data" || (in_data && is_array(word));
+    if (word == "--data" || word == "--validation")
+      option = word;
+    else if (!is_array(word))
+      option.clear();
+    else if (!option.empty() && words.back() != option)
+      words.push_back(option);
     words.push_back(word);
   }
   std::reverse(words.begin(), words.end());  // the order CLI11 takes them in
   return words;
+}
+
+int wrong_command_line(const CLI::App &app, const CLI::ParseError &error) {
+  const std::vector<std::string> unknown = app.get_subcommands().empty() ? app.remaining() : std::vector<std::string>();
+  const std::string what = unknown.empty() ? error.what() : unknown.front() + ": no such sub-command or option";
+  return complain(2, what + " (see qtensor --help)");
+}
+
+// What is printed may go to a disk that is full.
+int finish() {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return written ? 0 : complain(1, "standard output cannot be written");
 }
 
 }  // namespace
@@ -59,11 +74,11 @@ int main(int argc, char **argv) {
     tool::add_inspect(app);
     tool::add_train(app, {argv + 1, argv + argc});
     app.parse(arguments(argc, argv));
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return complain(1, "standard output cannot be written");
-    return 0;
+    return finish();
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    return complain(2, std::string(error.what()) + " (see qtensor --help)");
+    if (error.get_exit_code() != 0) return wrong_command_line(app, error);
+    app.exit(error);  // prints the help or the version
+    return finish();
   } catch (const tool::UsageError &error) {
     return complain(2, error.what());
   } catch (const std::bad_alloc &) {

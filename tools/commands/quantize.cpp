@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,11 +8,12 @@
 #include <optional>
 
 #include "commands/commands.hpp"
-#include "data/file.hpp"
+#include "data/outputs.hpp"
 #include "report/quantization_page.hpp"
 #include "shared/checks.hpp"
 #include "shared/dataless.hpp"
 #include "shared/interrupt.hpp"
+#include "shared/json.hpp"
 #include "shared/model.hpp"
 #include "shared/quantization.hpp"
 #include "shared/summary.hpp"
@@ -80,66 +82,72 @@ Json save(const qmodel *real, const qmodel *model, const Options &options) {
           {"input_bytes", stored_bytes(options.input, real)}};
 }
 
-void print_saved(const Json &saved, const Options &options, const std::string &how) {
-  const double before = saved.at("input_bytes").get<double>(), after = saved.at("bytes").get<double>();
-  std::printf("%s: %.1f KiB, %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after / 1024, how.c_str(),
-              options.input.c_str(), before / 1024, before / after);
+// Pipes and devices have no size.
+void print_saved(std::FILE *talk, const Json &saved, const Options &options, const std::string &how) {
+  const double before = saved.at("input_bytes").get<double>() / 1024, after = saved.at("bytes").get<double>() / 1024;
+  if (before > 0 && after > 0)
+    std::fprintf(talk, "%s: %.1f KiB, %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after, how.c_str(),
+                 options.input.c_str(), before, before / after);
+  else
+    std::fprintf(talk, "%s: %s\n", options.output.c_str(), how.c_str());
 }
 
-void save_without_samples(const qmodel *real, const qmodel *model, const Options &options, const std::string &how) {
+void save_without_samples(std::FILE *talk, const qmodel *real, const qmodel *model, const Options &options,
+                          const std::string &how) {
   const Json saved = save(real, model, options);
   if (options.json)
-    std::printf("%s\n", saved.dump().c_str());
+    print_json(talk, saved);
   else
-    print_saved(saved, options, how);
+    print_saved(talk, saved, options, how);
 }
 
 void quantize(const Options &options) {
   const Model model = load_model(options.input);
   const bool reported = !options.report.empty();
-  std::vector<std::string> inputs = options.calibration.data.sources;
-  inputs.insert(inputs.end(), {options.input, options.calibrated, options.calibration.config});
-  for (const std::string &path : {options.output, options.report}) {
-    if (path.empty()) continue;
-    require_writable(path);
-    refuse_input(path, inputs);
-  }
   const Config config = make_config(options.calibration);
-  const bool sampled = !options.calibration.data.sources.empty();
-  if (options.dataless.any() && !sampled) {
+  std::optional<CalibrationData> samples;
+  if (!options.calibration.data.sources.empty()) samples.emplace(options.calibration, model.get(), Shard{});
+  const std::vector<std::string> outputs = {options.output, options.report};
+  std::vector<std::string> read = {options.calibrated, config_file(options.calibration.config)};
+  if (samples)
+    for (std::string &path : samples->files()) read.push_back(std::move(path));
+  check_outputs(outputs, read, options.input);
+  std::FILE *const talk = talk_beside(outputs);
+  if (options.dataless.any() && !samples) {
     const Model quantized = quantize_without_data(model.get(), config.get(), options.dataless);
-    return save_without_samples(model.get(), quantized.get(), options,
+    return save_without_samples(talk, model.get(), quantized.get(), options,
                                 options.asked_for_dataless ? "without samples" : what_is_dynamic(quantized.get()));
   }
-  if (!options.calibrated.empty())
-    return save_without_samples(model.get(), quantize_calibrated(model.get(), config.get(), options.calibrated).get(),
-                                options, "calibrated from " + options.calibrated);
+  if (!options.calibrated.empty()) {
+    const Model quantized = quantize_calibrated(model.get(), config.get(), options.calibrated);
+    return save_without_samples(talk, model.get(), quantized.get(), options, "calibrated from " + options.calibrated);
+  }
   if (options.dataless.any()) set_weights_only(config.get(), options.dataless);
-  const CalibrationData data(options.calibration, model.get(), {});
+  const CalibrationData &data = *samples;
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
   Json result = save(model.get(), quantized.model.get(), options);
   const Json report = with_speed(Json::parse(quantized.report), model.get(), quantized.model.get(), data);
   if (options.json) {
     result["samples"] = report.at("samples");
     result.update(summarize(report));
-    std::printf("%s\n", result.dump().c_str());
+    print_json(talk, result);
   } else {
-    print_summary(report);
-    const size_t samples = report.at("samples").get<size_t>();
-    print_saved(result, options,
-                "calibrated with " + std::to_string(samples) + (samples == 1 ? " sample" : " samples"));
+    print_summary(talk, report);
+    const size_t count = report.at("samples").get<size_t>();
+    print_saved(talk, result, options,
+                "calibrated with " + std::to_string(count) + (count == 1 ? " sample" : " samples"));
   }
   if (!reported) return;
   write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,
                                 data, options.calibration.data, options.words});
-  if (!options.json) std::printf("%s: report\n", options.report.c_str());
+  if (!options.json) std::fprintf(talk, "%s: report\n", options.report.c_str());
 }
 
 // Whether an option says something of samples.
 bool needs_samples(const Options &options) {
   const CalibrationOptions &c = options.calibration;
-  return options.recovery.any() || !options.recovery.fallback.empty() || c.equalize || c.samples > 0 ||
-         !c.observer.empty() || !options.report.empty();
+  return options.recovery.any() || !options.recovery.fallback.empty() || c.equalize || !c.observer.empty() ||
+         !options.report.empty();
 }
 
 }  // namespace
@@ -157,14 +165,19 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
            .add_option("--calibration", options->calibrated, "Take a file of `calibrate` or `merge` instead of --data")
            ->type_name("FILE.qcal")
            ->excludes(&data);
-  command.add_flag("--plain", options->recovery.plain, "Only calibrate and convert; try no corrections");
+  for (const char *name : {"--samples", "--size", "--mean", "--std", "--layout", "--channels"})
+    command.get_option(name)->needs(&data);
+  CLI::Option &plain =
+      *command.add_flag("--plain", options->recovery.plain, "Only calibrate and convert; try no corrections");
   command.add_flag("--absorb-bias", options->recovery.absorb_bias,
                    "Try to move what channels before a Relu always exceed into the bias of the next layer");
   command.add_flag_callback(
       "--bias-correction", [options] { options->recovery.bias_correction = true; },
       "Try to give the output channels of each layer the means that they have in float (default)");
-  command.add_flag_callback(
-      "--no-bias-correction", [options] { options->recovery.bias_correction = false; }, "Do not");
+  command
+      .add_flag_callback(
+          "--no-bias-correction", [options] { options->recovery.bias_correction = false; }, "Do not")
+      ->excludes(command.get_option("--bias-correction"));
   command.add_flag("--adaround", options->recovery.adaround, "Try to learn which weights to round up (takes minutes)");
   command.add_option("--smooth", options->recovery.smooth, "Try SmoothQuant of this strength, 0 to 1")
       ->type_name("F")
@@ -172,15 +185,18 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_flag("--auto", options->recovery.automatic,
                    "Also try SmoothQuant, dynamic products, and observers for each tensor; keep what gains; with a "
                    "target the fastest mode");
+  for (const char *name : {"--absorb-bias", "--bias-correction", "--adaround", "--smooth", "--auto"})
+    command.get_option(name)->excludes(&plain);
   command
       .add_option("--target-sqnr", options->recovery.target_sqnr,
                   "Leave the fewest layers in float with which the outputs reach this SQNR")
-      ->type_name("DB");
+      ->type_name("DB")
+      ->check(number_that<double>([](double x) { return std::isfinite(x); }, "a number"));
   command
       .add_option("--target-top1", options->recovery.target_top1,
                   "The same for the fraction of samples whose largest output stays where it is in float")
       ->type_name("F")
-      ->check(between_0_and_1());
+      ->check(number_that<double>([](double x) { return x > 0 && x <= 1; }, "a number above 0 and up to 1"));
   command
       .add_option("--fallback", options->recovery.fallback,
                   "What these layers become: float (default), or int16 for activations of 16 bits")
@@ -204,7 +220,6 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       throw UsageError("quantize: an option that measures needs --data, not --calibration");
     if (!options->recovery.fallback.empty() && !options->recovery.targeted())
       throw UsageError("quantize: --fallback needs --target-sqnr or --target-top1");
-    if (options->report == options->output) throw UsageError("quantize: --report and --output are the same file");
     quantize(*options);
   });
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <set>
 
 #include "commands/commands.hpp"
 #include "data/data.hpp"
-#include "data/file.hpp"
+#include "data/outputs.hpp"
 #include "shared/checks.hpp"
 #include "shared/interrupt.hpp"
 #include "shared/model.hpp"
@@ -33,6 +34,21 @@ State state_of(const std::string &text, const qmodel *model) {
     for (size_t i = 0; i < qmodel_input_count(model); ++i)
       if (text == std::string(qmodel_output_name(model, o)) + "=" + qmodel_input_name(model, i)) return {o, i};
   throw Failure("--state " + text + ": is not OUTPUT=INPUT with names of the model");
+}
+
+// What the data give, else zeros. A model may leave the first dimension open, which is the number of samples in a run.
+Tensor first_state(const qmodel *model, size_t input, const Samples &samples, int64_t count) {
+  if (Tensor given = samples.first_state(input)) return given;
+  const std::string name = qmodel_input_name(model, input);
+  const int64_t *declared = qmodel_input_shape(model, input);
+  Shape shape;
+  if (declared != nullptr) shape.assign(declared, declared + qmodel_input_rank(model, input));
+  if (!shape.empty() && shape[0] < 0 && !samples.unbatched()) shape[0] = count;
+  if (declared == nullptr || std::count(shape.begin(), shape.end(), -1) != 0)
+    throw Failure("the input '" + name + "' has " + (declared == nullptr ? "any shape" : "shape " + shape_text(shape)) +
+                  ", so its first state has to be given: --data " + name + "=FILE.npy");
+  return make<Tensor>(qtensor_create, qmodel_input_dtype(model, input), shape.data(), shape.size(), nullptr, nullptr,
+                      size_t{0});
 }
 
 // What an output has come to so far.
@@ -68,9 +84,6 @@ void run(const Options &options) {
     throw UsageError("-o " + options.output + ": needs a name that ends in .npy or .safetensors");
   if (!options.isa.empty()) check_named(qlib_set_isa(options.isa.c_str()));
   const Model model = load_model(options.model);
-  require_writable(options.output);
-  refuse_input(options.output, {options.model});
-  refuse_input(options.output, options.data.sources);
   const size_t outputs = qmodel_output_count(model.get());
   if (npy && outputs != 1)
     throw Failure("the model has " + std::to_string(outputs) + " outputs; several go to a .safetensors file");
@@ -82,6 +95,7 @@ void run(const Options &options) {
       throw UsageError("--state " + text + ": that input has been given already");
   }
   const std::unique_ptr<Samples> samples = open_data(options.data, model.get(), inputs_with_state);
+  check_outputs({options.output}, samples->files(), options.model);
   const size_t batch = batch_size(model.get(), *samples, options.batch);
   const Session session = open_session(model.get(), options.engine, options.threads);
   for (const State &state : states) check(qsession_bind(session.get(), state.output, state.input));
@@ -90,11 +104,15 @@ void run(const Options &options) {
   for (size_t i = 0; i < outputs; ++i) names.push_back(qmodel_output_name(model.get(), i));
   Progress progress;
   for (size_t first = 0; first < samples->count(); first += batch) {
-    const auto inputs = samples->read(first, std::min(batch, samples->count() - first));
+    const size_t count = std::min(batch, samples->count() - first);
+    std::vector<Tensor> inputs = samples->read(first, count);
+    if (first == 0)
+      for (const size_t input : inputs_with_state)
+        inputs[input] = first_state(model.get(), input, *samples, static_cast<int64_t>(count));
     const auto tensors = run_session(model.get(), session.get(), inputs);
     for (size_t i = 0; i < outputs; ++i)
       append(results[i], result_of(tensors[i].get()), names[i], samples->unbatched());
-    progress.at("running", std::min(first + batch, samples->count()), samples->count());
+    progress.at("running", first + count, samples->count());
   }
   std::vector<Tensor> tensors;
   tensors.reserve(outputs);
@@ -119,7 +137,8 @@ void add_run(CLI::App &app) {
       ->required();
   add_data_options(command, options->data)->required();
   command
-      .add_option("--state", options->states, "This output of each run is that input of the next, which has no data")
+      .add_option("--state", options->states,
+                  "This output of each run is that input of the next; the first one has zeros, or its --data")
       ->type_name("OUTPUT=INPUT")
       ->allow_extra_args(false);
   command.add_option("--batch", options->batch, "Samples in a run (default 1)")
@@ -127,7 +146,7 @@ void add_run(CLI::App &app) {
       ->check(positive_count());
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
-      ->check(positive_count());
+      ->check(thread_count());
   command.add_option("--engine", options->engine, "native (default) or reference")
       ->check(CLI::IsMember({"native", "reference"}));
   command.add_option("--isa", options->isa, "At most this instruction set: scalar, avx2, ...")->type_name("NAME");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "shared/json.hpp"
 #include "shared/model.hpp"
 #include "shared/quantization.hpp"
 
@@ -53,7 +54,7 @@ void measure(const Options &options) {
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs.get());
   const Json layers = Json::parse(quantized.report).at("layers");
   if (options.json)
-    std::printf("%s\n", Json{{"layers", layers}}.dump().c_str());
+    print_json(stdout, {{"layers", layers}});
   else
     print_table(layers);
 }

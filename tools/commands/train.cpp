@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "commands/commands.hpp"
 #include "data/file.hpp"
+#include "data/outputs.hpp"
 #include "report/training_page.hpp"
 #include "shared/calibration.hpp"
 #include "shared/checks.hpp"
@@ -50,11 +52,6 @@ void check_usage(const Options &options) {
     throw UsageError("train: --checkpoint " + training.checkpoint + ": needs a name that ends in .safetensors");
   if (training.momentum && training.optimizer != "sgd")
     throw UsageError("train: --momentum is for --optimizer sgd, this is " + training.optimizer);
-  const std::string *written[] = {&options.output, &options.report, &training.checkpoint, &training.log};
-  for (const std::string *a : written)
-    for (const std::string *b : written)
-      if (a != b && !a->empty() && *a == *b)
-        throw UsageError("train: " + *a + " is named for two of the files to write");
 }
 
 Model prepare_and_calibrate(const qmodel *model, const Options &options, const LabelledSamples &data) {
@@ -103,29 +100,27 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Options &opti
   return settings;
 }
 
-void print_result(const Options &options, const Training &training, const TrainingReport &report) {
+// Pipes and devices have no size.
+void print_result(std::FILE *talk, const Options &options, const Training &training, const TrainingReport &report) {
   const auto kib = [](const std::string &path) { return static_cast<double>(file_bytes(path)) / 1024; };
   const size_t epochs = options.training.epochs;
   if (training.interrupted())
-    std::printf("stopped by Ctrl-C in epoch %zu of %zu\n",
-                training.epochs().empty() ? training.best().epoch : training.epochs().back().number, epochs);
+    std::fprintf(talk, "stopped by Ctrl-C in epoch %zu of %zu\n",
+                 training.epochs().empty() ? training.best().epoch : training.epochs().back().number, epochs);
   const double before = kib(options.input), after = kib(options.output);
-  std::printf("%s: %.1f KiB, epoch %zu of %zu", options.output.c_str(), after, training.best().epoch, epochs);
-  if (options.qat) std::printf(" (%s: %.1f KiB, ratio %.2f)", options.input.c_str(), before, before / after);
+  std::fprintf(talk, "%s: ", options.output.c_str());
+  if (after > 0) std::fprintf(talk, "%.1f KiB, ", after);
+  std::fprintf(talk, "epoch %zu of %zu", training.best().epoch, epochs);
+  if (options.qat && before > 0 && after > 0)
+    std::fprintf(talk, " (%s: %.1f KiB, ratio %.2f)", options.input.c_str(), before, before / after);
   const Accuracies &top1 = report.accuracies;
-  std::printf("\ntop-1 on %s: before %.2f %%", report.judged.c_str(), 100 * top1.before);
-  if (top1.calibrated) std::printf(", calibrated %.2f %%", 100 * *top1.calibrated);
-  std::printf(", %s %.2f %%\n", options.qat ? "converted" : "trained", 100 * top1.after);
+  std::fprintf(talk, "\ntop-1 on %s: before %.2f %%", report.judged.c_str(), 100 * top1.before);
+  if (top1.calibrated) std::fprintf(talk, ", calibrated %.2f %%", 100 * *top1.calibrated);
+  std::fprintf(talk, ", %s %.2f %%\n", options.qat ? "converted" : "trained", 100 * top1.after);
 }
 
 void train(const Options &options) {
   const Model model = load_model(options.input);
-  for (const std::string &path : {options.output, options.report, options.training.checkpoint, options.training.log})
-    if (!path.empty()) {
-      require_writable(path);
-      refuse_input(path, {options.input, options.labels, options.validation_labels});
-      refuse_input(path, options.data.sources);
-    }
   const LabelledSamples data(options.data, options.labels, model.get());
   std::optional<LabelledSamples> validation;
   if (!options.validation.empty()) {
@@ -133,6 +128,15 @@ void train(const Options &options) {
     validation_data.sources = options.validation;
     validation.emplace(validation_data, options.validation_labels, model.get());
   }
+  const std::string &checkpoint = options.training.checkpoint;
+  const std::vector<std::string> outputs = {options.output, options.report, options.training.log, checkpoint,
+                                            checkpoint.empty() ? "" : best_path(checkpoint)};
+  std::vector<std::string> read = data.files();
+  if (validation)
+    for (std::string &path : validation->files()) read.push_back(std::move(path));
+  read.push_back(config_file(options.config));
+  check_outputs(outputs, read, options.input);
+  std::FILE *const talk = talk_beside(outputs);
   const LabelledSamples &judges = validation ? *validation : data;
   const Model prepared = options.qat ? prepare_and_calibrate(model.get(), options, data) : nullptr;
   Training training(options.qat ? prepared.get() : model.get(), data, validation ? &*validation : nullptr,
@@ -156,32 +160,30 @@ void train(const Options &options) {
   } else {
     write_whole([&] { return qmodel_save(training.best().model.get(), options.output.c_str(), nullptr); });
   }
-  print_result(options, training, report);
+  print_result(talk, options, training, report);
   if (options.report.empty()) return;
   write_training_report(options.report, report, training);
-  std::printf("%s: report\n", options.report.c_str());
+  std::fprintf(talk, "%s: report\n", options.report.c_str());
 }
 
 CLI::Validator bits() {
-  return {[](const std::string &text) {
-            const int32_t bits = number_of<int32_t>(text).value_or(0);
-            return bits >= 2 && bits <= 8 ? "" : text + " is not a number of bits from 2 to 8";
-          },
-          ""};
+  return number_that<int32_t>([](int32_t n) { return n >= 2 && n <= 8; }, "a number of bits from 2 to 8");
 }
 
 CLI::Validator rate() {
-  return {[](const std::string &text) {
-            return number_of<double>(text).value_or(0) > 0 ? "" : text + " is not a positive number";
-          },
-          ""};
+  return number_that<double>([](double x) { return x > 0 && std::isfinite(x); }, "a positive number");
 }
 
-CLI::Validator factor() {
-  return {[](const std::string &text) {
-            return number_of<double>(text).value_or(-1) >= 0 ? "" : text + " is not a number from 0 up";
-          },
-          ""};
+CLI::Validator decay() {
+  return number_that<double>([](double x) { return x >= 0 && std::isfinite(x); }, "a number from 0 up");
+}
+
+CLI::Validator below_1() {
+  return number_that<double>([](double x) { return x >= 0 && x < 1; }, "a number from 0 up and below 1");
+}
+
+CLI::Validator seed() {
+  return number_that<int64_t>([](int64_t) { return true; }, "a whole number of 64 bits");
 }
 
 void add_quantization_options(CLI::App &command, Options &options) {
@@ -216,17 +218,20 @@ void add_course_options(CLI::App &command, Options &options) {
       ->check(rate());
   command.add_option("--optimizer", training.optimizer, "sgd, adam or adamw (default)")
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
-  command.add_option("--momentum", training.momentum, "Momentum of sgd (default 0.9)")->type_name("F")->check(factor());
+  command.add_option("--momentum", training.momentum, "Momentum of sgd (default 0.9)")
+      ->type_name("F")
+      ->check(below_1());
   command.add_option("--weight-decay", training.weight_decay, "Decay of weights (default 0; for adamw 0.01)")
       ->type_name("F")
-      ->check(factor());
+      ->check(decay());
   command.add_option("--schedule", training.schedule, "constant, or cosine (default) down to 1 % of the rate")
       ->check(CLI::IsMember({"constant", "cosine"}));
   command.add_option("--warmup", training.warmup, "Steps at the beginning in which the rate rises (default 0)")
       ->type_name("N")
       ->check(positive_count());
   command.add_option("--seed", training.seed, "Decides the order of samples and what Dropout drops (default 0)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(seed());
 }
 
 }  // namespace

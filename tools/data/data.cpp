@@ -27,7 +27,9 @@ using Arrays = std::vector<std::optional<Shards>>;
 
 class ArraySamples : public Samples {
  public:
-  ArraySamples(Arrays arrays, const qmodel *model) : arrays_(std::move(arrays)) {
+  ArraySamples(Arrays arrays, const qmodel *model, const std::set<size_t> &with_state)
+      : arrays_(std::move(arrays)), first_states_(arrays_.size()) {
+    for (const size_t input : with_state) std::swap(arrays_[input], first_states_[input]);
     while (!arrays_[first_]) ++first_;
     for (const std::optional<Shards> &array : arrays_)
       if (array && array->rows() != first().rows())
@@ -42,6 +44,15 @@ class ArraySamples : public Samples {
   size_t count() const override { return first().rows(); }
   bool unbatched() const override { return unbatched_; }
 
+  std::vector<std::string> files() const override {
+    std::vector<std::string> files;
+    for (const Arrays *arrays : {&arrays_, &first_states_})
+      for (const std::optional<Shards> &array : *arrays)
+        if (array)
+          for (std::string &path : array->paths()) files.push_back(std::move(path));
+    return files;
+  }
+
   std::vector<Tensor> read(size_t begin, size_t count) const override {
     std::vector<Tensor> tensors(arrays_.size());
     for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -52,20 +63,39 @@ class ArraySamples : public Samples {
     return tensors;
   }
 
+  Tensor first_state(size_t input) const override {
+    const std::optional<Shards> &state = first_states_[input];
+    return state ? state->read(0, state->rows(), types_[input]) : nullptr;
+  }
+
  private:
   const Shards &first() const { return *arrays_[first_]; }
 
-  Arrays arrays_;
+  Arrays arrays_, first_states_;
   size_t first_ = 0;           // that has data
   std::vector<qdtype> types_;  // of the inputs
   bool unbatched_ = false;
 };
 
-// The input that "NAME=FILE" names. Names are looked for in the model, because they and paths may hold '=' themselves.
-std::optional<size_t> named_input(const std::string &source, const qmodel *model) {
-  for (size_t i = 0; i < qmodel_input_count(model); ++i)
-    if (source.starts_with(std::string(qmodel_input_name(model, i)) + "=")) return i;
-  return std::nullopt;
+// A word of --data: NAME=PATH where the model has an input of this name. All of any other word is a path, because paths
+// and names may hold '=' themselves.
+struct Source {
+  std::optional<size_t> input;
+  std::string path;
+};
+
+Source source_of(const std::string &word, const qmodel *model) {
+  Source source{{}, word};
+  for (size_t i = 0; i < qmodel_input_count(model); ++i) {
+    const std::string start = std::string(qmodel_input_name(model, i)) + "=";
+    if (word.starts_with(start) && word.size() - start.size() < source.path.size())  // the longest name
+      source = {i, word.substr(start.size())};
+  }
+  if (source.input || word.find('=') == std::string::npos) return source;
+  const std::vector<std::string> files = matches_of(word);
+  if (files.empty() || !std::filesystem::exists(files.front()))
+    throw Failure("--data " + word + ": is no file, and names no input of the model; these are " + input_names(model));
+  return source;
 }
 
 // The array of each file, one behind the other.
@@ -75,45 +105,60 @@ Shards joined_arrays(const std::vector<std::string> &paths) {
   return Shards(std::move(parts));
 }
 
-Arrays named_arrays(const std::vector<std::string> &sources, const qmodel *model,
-                    const std::set<size_t> &from_elsewhere) {
+Arrays named_arrays(const std::vector<Source> &sources, const qmodel *model, const std::set<size_t> &with_state) {
   Arrays found(qmodel_input_count(model));
-  for (const std::string &source : sources) {
-    const std::optional<size_t> input = named_input(source, model);
-    if (!input) throw Failure("--data " + source + ": is not an input of the model; these are " + input_names(model));
-    if (found[*input]) throw UsageError("--data " + source + ": that input has been given already");
-    if (from_elsewhere.count(*input) != 0) throw UsageError("--data " + source + ": that input is given by --state");
-    found[*input] = joined_arrays(files_of(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1)));
+  for (const auto &[input, path] : sources) {
+    if (!input)
+      throw Failure("--data " + path + ": needs the name of an input of the model in front, NAME=FILE; these are " +
+                    input_names(model));
+    if (found[*input])
+      throw UsageError("--data " + path + ": the input '" + qmodel_input_name(model, *input) +
+                       "' has been given already");
+    found[*input] = joined_arrays(files_of(path));
   }
   for (size_t i = 0; i < found.size(); ++i)
-    if (!found[i] && from_elsewhere.count(i) == 0)
+    if (!found[i] && with_state.count(i) == 0)
       throw Failure("--data has no file for the input '" + std::string(qmodel_input_name(model, i)) + "'");
   return found;
 }
 
-Arrays safetensors_arrays(const std::string &path, const qmodel *model, const std::set<size_t> &from_elsewhere) {
+Arrays safetensors_arrays(const std::string &path, const qmodel *model, const std::set<size_t> &with_state) {
   const std::vector<Array> all = open_arrays(path);
   Arrays arrays(qmodel_input_count(model));
   for (size_t i = 0; i < arrays.size(); ++i) {
-    if (from_elsewhere.count(i) != 0) continue;
     const std::string name = qmodel_input_name(model, i);
     const auto found = std::find_if(all.begin(), all.end(), [&](const Array &array) { return array.name == name; });
-    if (found == all.end()) throw Failure(path + ": holds no tensor for the input '" + name + "'");
-    arrays[i] = Shards({*found});
+    if (found != all.end())
+      arrays[i] = Shards({*found});
+    else if (with_state.count(i) == 0)
+      throw Failure(path + ": holds no tensor for the input '" + name + "'");
   }
   return arrays;
 }
 
-Arrays npy_array(const std::vector<std::string> &paths, const qmodel *model, const std::set<size_t> &from_elsewhere) {
+Arrays npy_array(const std::vector<Source> &sources, const qmodel *model, const std::set<size_t> &with_state) {
+  std::vector<std::string> paths;
+  for (const Source &source : sources)
+    for (std::string &path : files_of(source.path)) paths.push_back(std::move(path));
   Arrays arrays(qmodel_input_count(model));
-  if (arrays.size() - from_elsewhere.size() != 1)
+  if (arrays.size() - with_state.size() != 1)
     throw Failure(paths.front() + ": is data for one input, and the model has " +
-                  std::to_string(arrays.size() - from_elsewhere.size()) + ": " + input_names(model, from_elsewhere) +
+                  std::to_string(arrays.size() - with_state.size()) + ": " + input_names(model, with_state) +
                   "; give NAME=FILE.npy for each");
   size_t input = 0;
-  while (from_elsewhere.count(input) != 0) ++input;
+  while (with_state.count(input) != 0) ++input;
   arrays[input] = joined_arrays(paths);
   return arrays;
+}
+
+Arrays arrays_of(const std::vector<Source> &sources, const qmodel *model, const std::set<size_t> &with_state) {
+  const bool one = sources.size() == 1, one_input = qmodel_input_count(model) - with_state.size() == 1;
+  const bool named = std::any_of(sources.begin(), sources.end(), [](const Source &s) { return s.input.has_value(); });
+  // Files without names would not be told apart by several inputs.
+  if (named || (!one && !one_input)) return named_arrays(sources, model, with_state);
+  if (one && sources.front().path.ends_with(".safetensors"))
+    return safetensors_arrays(sources.front().path, model, with_state);
+  return npy_array(sources, model, with_state);
 }
 
 }  // namespace
@@ -137,31 +182,21 @@ CLI::Option *add_data_options(CLI::App &command, DataOptions &options) {
 }
 
 std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model,
-                                   const std::set<size_t> &from_elsewhere) {
-  if (qmodel_input_count(model) == from_elsewhere.size())
-    throw Failure(from_elsewhere.empty() ? "the model has no inputs to feed" : "--state leaves no input for --data");
-  const std::string &source = options.sources.front();
-  const bool one = options.sources.size() == 1;
-  if (one && std::filesystem::is_directory(source)) return open_images(source, options, model);
+                                   const std::set<size_t> &with_state) {
+  if (qmodel_input_count(model) == with_state.size())
+    throw Failure(with_state.empty() ? "the model has no inputs to feed" : "--state leaves no input for --data");
+  std::vector<Source> sources;
+  for (const std::string &word : options.sources) sources.push_back(source_of(word, model));
+  const Source &first = sources.front();
+  if (sources.size() == 1 && !first.input && std::filesystem::is_directory(first.path))
+    return open_images(first.path, options, model);
   for (const auto &[name, value] : {std::pair<const char *, const std::string &>{"--size", options.size},
                                     {"--mean", options.mean},
                                     {"--std", options.std},
                                     {"--layout", options.layout},
                                     {"--channels", options.channels}})
-    if (!value.empty()) throw UsageError(std::string(name) + " is for images, and " + source + " is not a folder");
-  const auto has_name = [](const std::string &text) {
-    return !std::filesystem::exists(text) && text.find('=') != std::string::npos;
-  };
-  // Files without names would not be told apart by several inputs.
-  const bool files = one || qmodel_input_count(model) - from_elsewhere.size() == 1;
-  if (!files || std::any_of(options.sources.begin(), options.sources.end(), has_name))
-    return std::make_unique<ArraySamples>(named_arrays(options.sources, model, from_elsewhere), model);
-  if (one && source.ends_with(".safetensors"))
-    return std::make_unique<ArraySamples>(safetensors_arrays(source, model, from_elsewhere), model);
-  std::vector<std::string> paths;
-  for (const std::string &text : options.sources)
-    for (std::string &path : files_of(text)) paths.push_back(std::move(path));
-  return std::make_unique<ArraySamples>(npy_array(paths, model, from_elsewhere), model);
+    if (!value.empty()) throw UsageError(std::string(name) + " is for images, and " + first.path + " is not a folder");
+  return std::make_unique<ArraySamples>(arrays_of(sources, model, with_state), model, with_state);
 }
 
 size_t fixed_batch(const qmodel *model) {

@@ -30,15 +30,19 @@ class Samples {
  public:
   virtual ~Samples() = default;
   virtual size_t count() const = 0;
-  /// One tensor for each input of the model, holding samples [first, first + count); none for those without data.
+  /// What is read.
+  virtual std::vector<std::string> files() const = 0;
+  /// One tensor for each input of the model, holding samples [first, first + count); none for those with state.
   virtual std::vector<Tensor> read(size_t first, size_t count) const = 0;
   /// Whether one sample is a whole input, without an axis for the batch.
   virtual bool unbatched() const { return false; }
+  /// What the data give for an input with state: with this it begins. None where they give nothing.
+  virtual Tensor first_state(size_t /*input*/) const { return nullptr; }
 };
 
-/// Inputs that come from elsewhere have no data.
+/// Inputs with state come from outputs of the run before, so data give at most the first of their values.
 std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model,
-                                   const std::set<size_t> &from_elsewhere = {});
+                                   const std::set<size_t> &with_state = {});
 
 /// The batch that the model fixes, or 0.
 size_t fixed_batch(const qmodel *model);

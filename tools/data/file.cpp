@@ -77,18 +77,6 @@ void require_writable(const std::string &path) {
   if (const int error = qtn::WholeFile::check(path)) fail_with(path, "cannot be written", error);
 }
 
-void refuse_input(const std::string &output, const std::vector<std::string> &inputs) {
-  for (const std::string &named : inputs) {
-    for (const std::string &input : matches_of(named.substr(named.find('=') + 1))) {  // --data NAME=FILE
-      struct stat out {
-      }, in{};
-      if (::stat(output.c_str(), &out) != 0 || ::stat(input.c_str(), &in) != 0 || !S_ISREG(out.st_mode)) continue;
-      if (out.st_dev == in.st_dev && out.st_ino == in.st_ino)
-        throw UsageError(output + ": is also read (" + input + "), and would be overwritten");
-    }
-  }
-}
-
 void write_file(const std::string &path, const std::string &content) {
   const Postponed signals;
   qtn::WholeFile file;

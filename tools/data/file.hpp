@@ -22,9 +22,6 @@ std::vector<std::string> matches_of(const std::string &pattern);
 /// Fails early, before minutes of work, when a file cannot be made at `path`, or where it is "-".
 void require_writable(const std::string &path);
 
-/// Fails where `output` is one of the files that are read, over whatever names and links.
-void refuse_input(const std::string &output, const std::vector<std::string> &inputs);
-
 /// Whole or not at all: under a temporary name until all is written.
 void write_file(const std::string &path, const std::string &content);
 

@@ -64,6 +64,7 @@ class ImageSamples : public Samples {
   }
 
   size_t count() const override { return paths_.size(); }
+  std::vector<std::string> files() const override { return paths_; }
 
   std::vector<Tensor> read(size_t first, size_t count) const override {
     const size_t elements = 3 * width_ * height_;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "data/file.hpp"
 #include "shared/model.hpp"
 
 namespace tool {
@@ -33,6 +34,12 @@ LabelledSamples::LabelledSamples(const DataOptions &data, const std::string &lab
       labels_path_(labels_path),
       labels_(read_labels(labels_path, samples_->count())) {
   if (samples_->unbatched()) throw Failure("the model's input has no axis for a batch, which training needs");
+}
+
+std::vector<std::string> LabelledSamples::files() const {
+  std::vector<std::string> files = samples_->files();
+  for (std::string &path : matches_of(labels_path_)) files.push_back(std::move(path));
+  return files;
 }
 
 Batch LabelledSamples::read(std::span<const size_t> indices) const {

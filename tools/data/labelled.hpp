@@ -25,6 +25,8 @@ class LabelledSamples {
   size_t count() const { return labels_.size(); }
   int64_t label(size_t index) const { return labels_[index]; }
   const Samples &samples() const { return *samples_; }
+  /// Those that the samples and their labels were read from.
+  std::vector<std::string> files() const;
 
   /// The samples of these indices, in this order.
   Batch read(std::span<const size_t> indices) const;

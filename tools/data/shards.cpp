@@ -21,6 +21,12 @@ Shards::Shards(std::vector<Array> parts) : parts_(std::move(parts)) {
   }
 }
 
+std::vector<std::string> Shards::paths() const {
+  std::vector<std::string> paths;
+  for (const Array &part : parts_) paths.push_back(part.path);
+  return paths;
+}
+
 Tensor Shards::read(size_t first, size_t count, qdtype wanted) const {
   const size_t end = first + count;
   std::vector<Tensor> found;

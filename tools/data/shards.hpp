@@ -18,6 +18,7 @@ class Shards {
   /// That of the first file.
   const Shape &shape() const { return parts_.front().shape; }
   const std::string &path() const { return parts_.front().path; }
+  std::vector<std::string> paths() const;
   /// Rows [first, first + count), for an input of that type. Only they are read.
   Tensor read(size_t first, size_t count, qdtype wanted) const;
 

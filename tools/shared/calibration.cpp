@@ -15,11 +15,13 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
                   "onnx (default), fbgemm, x86, qnnpack, onednn, nvidia, tflite, torchvision_fbgemm, "
                   "torchvision_qnnpack, or a file NAME.json")
       ->type_name("NAME");
-  command.add_flag_callback(
+  CLI::Option *equalize = command.add_flag_callback(
       "--equalize", [&options] { options.equalize = true; },
       "First equalize the weights of neighbouring layers, in any case");
-  command.add_flag_callback(
-      "--no-equalize", [&options] { options.equalize = false; }, "Do not try to equalize them");
+  command
+      .add_flag_callback(
+          "--no-equalize", [&options] { options.equalize = false; }, "Do not try to equalize them")
+      ->excludes(equalize);
   command.add_option("--observer", options.observer, "How ranges are found: minmax, mse, percentile, entropy, ...")
       ->type_name("NAME");
   command.add_option("--samples", options.samples, "Calibrate only with the first N samples")
@@ -28,8 +30,10 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
   return data;
 }
 
+std::string config_file(const std::string &name) { return name.ends_with(".json") ? name : ""; }
+
 Config open_config(const std::string &name) {
-  if (name.ends_with(".json")) return make<Config>(qconfig_load, name.c_str());
+  if (!config_file(name).empty()) return make<Config>(qconfig_load, name.c_str());
   qconfig *config = nullptr;
   check_named(qconfig_create(&config, name.c_str()));
   return Config(config);

@@ -24,6 +24,9 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
 /// A recipe by its name, or one of a file NAME.json.
 Config open_config(const std::string &name);
 
+/// That file; "" where the name is a recipe's.
+std::string config_file(const std::string &name);
+
 Config make_config(const CalibrationOptions &options);
 
 /// One of `count` shares of the samples, counted from 0.
@@ -38,6 +41,7 @@ class CalibrationData {
 
   size_t batches() const { return end_ - first_; }
   size_t samples() const { return batches() * batch_; }
+  std::vector<std::string> files() const { return samples_->files(); }
   std::vector<Tensor> read(size_t index) const { return samples_->read((first_ + index) * batch_, batch_); }
 
  private:

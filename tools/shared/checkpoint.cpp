@@ -42,7 +42,7 @@ size_t Checkpoint::resume(qmodel *prepared) const {
   if (qtensor_dtype(done.get()) != QTN_INT64 || qtensor_numel(done.get()) != 1)
     throw Failure(path_ + ": is no checkpoint of a calibration");
   if (text_of(data) != data_) throw Failure(path_ + ": is of the data " + text_of(data) + ", and these are " + data_);
-  const Beside file{path_ + ".calibration~"};
+  const Beside file{beside()};
   write_file(file.path, text_of(calibration));
   check(qmodel_load_calibration(prepared, file.path.c_str()));
   return static_cast<size_t>(*static_cast<const int64_t *>(qtensor_data(done.get())));
@@ -50,7 +50,7 @@ size_t Checkpoint::resume(qmodel *prepared) const {
 
 void Checkpoint::write(const qmodel *prepared, size_t done, bool always) {
   if (path_.empty() || (!always && Clock::now() - last_ < kInterval)) return;
-  const Beside file{path_ + ".calibration~"};
+  const Beside file{beside()};
   write_whole([&] { return qmodel_save_calibration(prepared, file.path.c_str()); });
   const Bytes calibration = read_file(file.path);
   const auto count = static_cast<int64_t>(done);

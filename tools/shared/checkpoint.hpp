@@ -25,6 +25,8 @@ class Checkpoint {
   void remove() const;
 
   const std::string &path() const { return path_; }
+  /// What lives beside it for a moment; "" where nothing is written.
+  std::string beside() const { return path_.empty() ? "" : path_ + ".calibration~"; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -20,28 +20,31 @@ std::optional<Number> number_of(const std::string &text) {
   return value;
 }
 
-inline CLI::Validator positive_count() {
-  return {[](const std::string &text) {
-            return number_of<int32_t>(text).value_or(0) > 0 ? "" : text + " is not a whole number from 1 up";
+/// A number for which `right` holds; what does not is "not `what`".
+template <typename Number, typename Right>
+CLI::Validator number_that(Right right, const std::string &what) {
+  return {[=](const std::string &text) {
+            const std::optional<Number> value = number_of<Number>(text);
+            return value && right(*value) ? "" : (text.empty() ? "an empty word" : text) + " is not " + what;
           },
           ""};
 }
 
+inline CLI::Validator positive_count() {
+  return number_that<int32_t>([](int32_t n) { return n > 0; }, "a whole number from 1 up");
+}
+
+inline CLI::Validator thread_count() {
+  return number_that<int32_t>([](int32_t n) { return n > 0 && n <= 1024; }, "a number of threads from 1 to 1024");
+}
+
 inline CLI::Validator positive_seconds() {
-  return {[](const std::string &text) {
-            const double value = number_of<double>(text).value_or(0);
-            return value > 0 && value < 1e6 ? "" : text + " is not a time in seconds";
-          },
-          ""};
+  return number_that<double>([](double s) { return s > 0 && s < 1e6; }, "a time in seconds");
 }
 
 /// Both ends belong to it.
 inline CLI::Validator between_0_and_1() {
-  return {[](const std::string &text) {
-            const double value = number_of<double>(text).value_or(-1);
-            return value >= 0 && value <= 1 ? "" : text + " is not a number from 0 to 1";
-          },
-          ""};
+  return number_that<double>([](double x) { return x >= 0 && x <= 1; }, "a number from 0 to 1");
 }
 
 }  // namespace tool

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/summary.hpp"
 
-#include <cstdio>
-
 #include "shared/model.hpp"
 #include "shared/timing.hpp"
 
@@ -35,11 +33,11 @@ Json summarize(const Json &report) {
   return summary;
 }
 
-void print_summary(Json report) {
+void print_summary(std::FILE *talk, Json report) {
   const Json warnings = report.at("warnings");
   report.erase("warnings");
-  std::printf("%s", text_of(make<Blob>(qreport_summary, report.dump().c_str()).get()).c_str());
-  std::fflush(stdout);
+  std::fprintf(talk, "%s", text_of(make<Blob>(qreport_summary, report.dump().c_str()).get()).c_str());
+  std::fflush(talk);
   for (const Json &warning : warnings)
     std::fprintf(stderr, "qtensor: warning: %s\n", warning.get<std::string>().c_str());
 }

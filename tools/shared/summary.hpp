@@ -2,6 +2,7 @@
 // What a user is told of a quantization: the report of the library, with the speed that is measured here.
 #pragma once
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "shared/calibration.hpp"
@@ -17,6 +18,6 @@ nlohmann::ordered_json with_speed(nlohmann::ordered_json report, const qmodel *r
 nlohmann::ordered_json summarize(const nlohmann::ordered_json &report);
 
 /// The report in sentences, warnings on standard error.
-void print_summary(nlohmann::ordered_json report);
+void print_summary(std::FILE *talk, nlohmann::ordered_json report);
 
 }  // namespace tool

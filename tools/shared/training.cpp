@@ -61,11 +61,6 @@ size_t steps_in(const std::string &checkpoint) {
   return static_cast<size_t>(static_cast<const int64_t *>(qtensor_data(numbers.get()))[1]);
 }
 
-std::string best_path(const std::string &checkpoint) {
-  constexpr std::string_view kEnd = ".safetensors";
-  return checkpoint.substr(0, checkpoint.size() - kEnd.size()) + ".best" + std::string(kEnd);
-}
-
 void append_line(const std::string &path, const std::string &line) {
   const Postponed signals;
   std::ofstream file(path, std::ios::app);
@@ -105,6 +100,11 @@ std::vector<Epoch> logged(const std::string &path, size_t count, size_t steps) {
 }
 
 }  // namespace
+
+std::string best_path(const std::string &checkpoint) {
+  constexpr std::string_view kEnd = ".safetensors";
+  return checkpoint.substr(0, checkpoint.size() - kEnd.size()) + ".best" + std::string(kEnd);
+}
 
 const Score &judged(const Epoch &epoch) { return epoch.validation ? *epoch.validation : epoch.training; }
 

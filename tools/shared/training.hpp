@@ -23,6 +23,9 @@ struct TrainingOptions {
   bool freezes = false;  // running statistics stay in the last fifth of the steps
 };
 
+/// NAME.best.safetensors beside the checkpoint NAME.safetensors: of the best epoch.
+std::string best_path(const std::string &checkpoint);
+
 struct Epoch {
   size_t number;  ///< from 1
   size_t step;    ///< steps of the training so far
