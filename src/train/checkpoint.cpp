@@ -46,8 +46,8 @@ ActivationGrid::Range range_of(const Tensor &t, const std::string &who) {
 std::vector<Named> state_of(const Network &network, const Optimizer &optimizer) {
   std::vector<Named> state;
   for (const Parameter &p : network.parameters) state.push_back({"parameter/" + p.name, p.value});
-  for (const auto &[node, s] : network.statistics) {
-    const std::string name = "statistics/" + network.graph.nodes[node].name;
+  for (const Statistics &s : network.statistics) {
+    const std::string name = "statistics/" + network.graph.nodes[s.uses.begin()->first].name;
     state.push_back({name + "/mean", s.mean});
     state.push_back({name + "/variance", s.variance});
   }
@@ -141,7 +141,7 @@ void Trainer::restore(const io::TensorFile &file) {
   for (std::size_t i = 0; i < state.size(); ++i) copy_elements(state[i].tensor, values[i]);
   for (std::size_t i = 0; i < grids; ++i) network_->quantization->activations[i].restore(ranges[i]);
   network_->revert();
-  for (auto &[node, s] : network_->statistics) s.batches = 0;
+  for (Statistics &s : network_->statistics) s.batches = 0;
   const auto *n = numbers.as<const std::uint64_t>();
   network_->switches.step = n[1];
   network_->switches.batch = n[2];

@@ -17,9 +17,6 @@ using graph::ValueId;
 
 std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-/// Whether the output is the first input under another shape; dropout is more where it is trained.
-bool only_reshapes(const Node &node) { return node.op->keeps_order && node.op != &ops::kDropout; }
-
 class Lowering {
  public:
   Lowering(Network &network, std::span<const ops::TensorType> inputs)
@@ -63,14 +60,30 @@ class Lowering {
     return true;
   }
 
+  Statistics &statistics(std::size_t n) { return network_.statistics[network_.statistics_of.at(n)]; }
+
+  /// Whether the output is the first input, perhaps under another shape; dropout is more where it is trained.
+  bool hands_on(const Node &node) const {
+    if (node.op == &ops::kCast) return type_of(node.inputs[0]) == type_of(node.outputs[0]);
+    return node.op->keeps_order && node.op != &ops::kDropout;
+  }
+  qdtype type_of(ValueId v) const { return inferred_.types[at(v)].dtype; }
+
+  /// Where the mask is read nothing is dropped, as the file says.
+  bool drops(const Node &node) const {
+    const auto is_read = [&](ValueId v) { return !uses_.consumers[at(v)].empty() || uses_.is_output[at(v)]; };
+    return node.op == &ops::kDropout && type_of(node.inputs[0]) == QTN_FLOAT32 &&
+           (node.outputs.size() < 2 || node.outputs[1] == kNoValue || !is_read(node.outputs[1]));
+  }
+
   void lower(std::size_t n) {
     const Node &node = g_.nodes[n];
-    if (only_reshapes(node)) {
+    if (hands_on(node)) {
       alias(node, read(node.inputs[0]));
       return round(node.outputs[0]);
     }
-    if (node.op == &ops::kDropout && node.outputs.size() == 1 && is_float32(read(node.inputs[0]))) return dropout(n);
-    if (network_.statistics.count(n)) return normalize(n);
+    if (drops(node)) return dropout(n);
+    if (network_.statistics_of.contains(n)) return normalize(n);
     if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && fused_grid_of(node.outputs[0]))
       return clamp_on_grid(node, *clamp);
     SlotIds inputs = read_inputs(n), outputs;
@@ -108,7 +121,7 @@ class Lowering {
     if (grid.norm) {
       const Node &norm = g_.nodes[*grid.norm];
       scale = read(norm.inputs[1]);
-      fold = std::make_shared<Fold>(Fold{network_.statistics.at(*grid.norm), out_.slots[at(scale)].value,
+      fold = std::make_shared<Fold>(Fold{statistics(*grid.norm), out_.slots[at(scale)].value,
                                          norm.attrs.get_float("epsilon", ops::kDefaultEpsilon), units});
       folds_[*grid.norm] = {fold, inputs.size() > 2 ? inputs[2] : kNoSlot};
       inputs.resize(2);
@@ -146,8 +159,7 @@ class Lowering {
       }
     }
     epilogue.grid = fused_grid_of(v);
-    add(node, make_batch_norm(node, std::move(inputs), write(v), network_.statistics.at(n), fold, epilogue,
-                              network_.switches));
+    add(node, make_batch_norm(node, std::move(inputs), write(v), statistics(n), n, fold, epilogue, network_.switches));
     if (!epilogue.grid) round(v);
   }
 
@@ -241,11 +253,14 @@ class Lowering {
     for (const SlotId s : step->reads)
       if (out_.slots[at(s)].needs_grad) trained = &out_.slots[at(s)];
     if (trained) {
-      const bool real = std::ranges::any_of(step->writes, [&](SlotId s) { return is_float32(s); });
-      if (step->grad_inputs.empty() && real)
-        fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
-             " has no gradient, which what comes before \"", trained->name, "\" needs");
-      for (const SlotId s : step->writes) out_.slots[at(s)].needs_grad = is_float32(s);
+      for (const SlotId s : step->writes) {
+        const qdtype dtype = out_.slots[at(s)].type.dtype;
+        if (is_floating(dtype) && (step->grad_inputs.empty() || dtype != QTN_FLOAT32))
+          fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
+               dtype == QTN_FLOAT32 ? "" : cat(" to ", dtype_name(dtype)),
+               " has no gradient, which what comes before \"", trained->name, "\" needs");
+        out_.slots[at(s)].needs_grad = is_float32(s);
+      }
     }
     out_.steps.push_back(std::move(step));
   }
@@ -259,6 +274,9 @@ class Lowering {
   void dropout(std::size_t n) {
     const Node &node = g_.nodes[n];
     const ValueId ratio_id = node.inputs.size() > 1 ? node.inputs[1] : kNoValue;
+    if (ratio_id != kNoValue && !inferred_.constants[at(ratio_id)].has_data())
+      fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": the ratio of Dropout, \"", g_.value(ratio_id).name,
+           "\", is not a constant");
     const double ratio = ratio_id == kNoValue ? 0.5 : item(inferred_.constants[at(ratio_id)]);
     // The model in integers has no such node, and on the grid of its result is what comes to it.
     SlotId x = read(node.inputs[0]);

@@ -2,6 +2,7 @@
 #include "train/network.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_set>
 #include <utility>
 
@@ -48,6 +49,31 @@ std::string unused_name(const std::unordered_set<std::string> &taken, const std:
   return unused;
 }
 
+/// Constants that change apart from each other although the file has them once, as it may have equal tensors.
+class Copies {
+ public:
+  explicit Copies(Graph &g) : g_(g) {
+    const Uses uses(g);
+    for (std::size_t v = 0; v < g.values.size(); ++v)
+      readers_.push_back(uses.consumers[v].size() + (uses.is_output[v] ? 1 : 0));
+  }
+
+  std::size_t readers(ValueId v) const { return readers_[static_cast<std::size_t>(v)]; }
+
+  /// What one of the readers of `v` is to read: `v` itself where it is the last one.
+  ValueId own(ValueId v, const std::string &name) {
+    if (readers(v) == 1) return v;
+    --readers_[static_cast<std::size_t>(v)];
+    graph::Value copy = g_.value(v);
+    copy.name = g_.names.make(g_.values, name);
+    return g_.add_value(std::move(copy));
+  }
+
+ private:
+  Graph &g_;
+  std::vector<std::size_t> readers_;  // by value
+};
+
 }  // namespace
 
 Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
@@ -66,24 +92,8 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
       parameter_of[v] = parameters.size();
       parameters.push_back({graph.value(v).name, constant.clone(), zeros_like(constant), 1, role == Role::weight});
     }
-    if (node.op->statistics.count == 0) continue;
-    const ValueId of_mean = node.inputs[node.op->statistics.first],
-                  of_variance = node.inputs[node.op->statistics.first + 1];
-    if (graph.value(of_mean).is_constant() && graph.value(of_variance).is_constant()) {
-      const Tensor mean = graph.value(of_mean).constant.clone();
-      const Tensor variance = graph.value(of_variance).constant.clone();
-      statistics[n] = {of_mean,
-                       of_variance,
-                       mean,
-                       variance,
-                       mean.clone(),
-                       variance.clone(),
-                       node.attrs.get_float("momentum", 0.9),
-                       std::vector<Statistics::OfChannel>(static_cast<std::size_t>(mean.count()))};
-      buffers.push_back({node.name + ".running_mean", mean});
-      buffers.push_back({node.name + ".running_var", variance});
-    }
   }
+  find_statistics();
   if (!quantization) return;
   first_of_grids = parameters.size();
   std::unordered_set<std::string> names;
@@ -95,10 +105,55 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
   }
 }
 
+void Network::find_statistics() {
+  std::map<std::vector<ValueId>, std::size_t> first_with;          // node, by all that it reads besides x
+  std::map<std::size_t, std::vector<std::size_t>> nodes_of_first;  // in their order
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = graph.nodes[n];
+    const ops::InputRange places = node.op->statistics;
+    if (places.count == 0 || !graph.value(node.inputs[places.first]).is_constant() ||
+        !graph.value(node.inputs[places.first + 1]).is_constant())
+      continue;
+    const std::vector<ValueId> operands(node.inputs.begin() + 1, node.inputs.end());
+    nodes_of_first[first_with.try_emplace(operands, n).first->second].push_back(n);
+  }
+  Copies copies(graph);
+  for (const auto &[first, nodes] : nodes_of_first) {
+    const std::size_t place = graph.nodes[first].op->statistics.first;
+    const auto is_own = [&](std::size_t i) { return copies.readers(graph.nodes[first].inputs[i]) == nodes.size(); };
+    if (is_own(place) && is_own(place + 1)) {
+      add_statistics(nodes);
+      continue;
+    }
+    for (const std::size_t n : nodes) {
+      Node &node = graph.nodes[n];
+      node.inputs[place] = copies.own(node.inputs[place], node.name + ".running_mean");
+      node.inputs[place + 1] = copies.own(node.inputs[place + 1], node.name + ".running_var");
+      add_statistics(std::span(&n, 1));
+    }
+  }
+}
+
+void Network::add_statistics(std::span<const std::size_t> nodes) {
+  const Node &first = graph.nodes[nodes[0]];
+  const std::size_t place = first.op->statistics.first;
+  const Tensor mean = graph.value(first.inputs[place]).constant.clone(),
+               variance = graph.value(first.inputs[place + 1]).constant.clone();
+  Statistics s{first.inputs[place], first.inputs[place + 1], mean, variance, mean.clone(), variance.clone()};
+  for (const std::size_t n : nodes) {
+    s.uses[n] = {graph.nodes[n].attrs.get_float("momentum", 0.9),
+                 std::vector<Statistics::OfChannel>(static_cast<std::size_t>(mean.count()))};
+    statistics_of[n] = statistics.size();
+  }
+  statistics.push_back(std::move(s));
+  buffers.push_back({first.name + ".running_mean", mean});
+  buffers.push_back({first.name + ".running_var", variance});
+}
+
 graph::Graph Network::snapshot() const {
   Graph g = graph;
   for (const auto &[v, i] : parameter_of) g.value(v).constant = parameters[i].value.clone();
-  for (const auto &[node, s] : statistics) {
+  for (const Statistics &s : statistics) {
     g.value(s.mean_id).constant = s.mean.clone();
     g.value(s.variance_id).constant = s.variance.clone();
   }
@@ -117,27 +172,38 @@ std::optional<quant::PreparedModel> Network::prepared() const {
 std::vector<Tensor> Network::state() const {
   std::vector<Tensor> state;
   for (const Parameter &p : parameters) state.push_back(p.value);
-  for (const auto &[node, s] : statistics) {
+  for (const Statistics &s : statistics) {
     state.push_back(s.mean);
     state.push_back(s.variance);
   }
   return state;
 }
 
-void Network::commit() {
-  for (auto &[node, s] : statistics) {
-    if (!s.measured) continue;
-    s.measured = false;
-    const std::size_t earlier = s.batches++;
-    const auto mix = [keep = s.keep, earlier](const Tensor &running, const Tensor &next, std::size_t c, double seen) {
-      const double moved = keep * static_cast<double>(running.as<const float>()[c]) + (1 - keep) * seen;
+void Statistics::commit() {
+  const auto measured = [](const auto &use) { return use.second.measured; };
+  if (std::ranges::none_of(uses, measured)) return;
+  const std::size_t earlier = batches++;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(mean.count()); ++c) {
+    double moved_mean = mean.as<const float>()[c], moved_variance = variance.as<const float>()[c];
+    for (const auto &[node, use] : uses | std::views::filter(measured)) {
+      moved_mean = use.keep * moved_mean + (1 - use.keep) * use.batch[c].mean;
+      moved_variance = use.keep * moved_variance + (1 - use.keep) * use.batch[c].variance;
+    }
+    const auto take_in = [&](const Tensor &next, double moved) {
       next.as<float>()[c] = mean_of_batches(next.as<const float>()[c], static_cast<float>(moved), earlier);
     };
-    for (std::size_t c = 0; c < s.batch.size(); ++c) {
-      mix(s.mean, s.next_mean, c, s.batch[c].mean);
-      mix(s.variance, s.next_variance, c, s.batch[c].variance);
-    }
+    take_in(next_mean, moved_mean);
+    take_in(next_variance, moved_variance);
   }
+  forget();
+}
+
+void Statistics::forget() {
+  for (auto &[node, use] : uses) use.measured = false;
+}
+
+void Network::commit() {
+  for (Statistics &s : statistics) s.commit();
   if (quantization) quantization->commit();
 }
 
@@ -146,12 +212,12 @@ void Network::follow() {
 }
 
 void Network::revert() {
-  for (auto &[node, s] : statistics) s.measured = false;
+  for (Statistics &s : statistics) s.forget();
   if (quantization) quantization->revert();
 }
 
 void Network::update_statistics() {
-  for (auto &[node, s] : statistics) {
+  for (Statistics &s : statistics) {
     if (std::exchange(s.batches, 0) == 0) continue;
     copy_elements(s.mean, s.next_mean);
     copy_elements(s.variance, s.next_variance);

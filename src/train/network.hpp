@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,19 +16,27 @@ namespace qtn::train {
 
 /// The running mean and variance of a BatchNormalization, and what they become at the next update: the mean of what
 /// each batch since the last one would make of them, formed as that of gradients is, so that it does not matter whether
-/// one process or several saw these.
+/// one process or several saw these. A module that a network uses twice is two nodes with the same statistics, which
+/// each moves in turn, as in PyTorch.
 struct Statistics {
-  graph::ValueId mean_id, variance_id;
-  Tensor mean, variance;            ///< float32, contiguous
-  Tensor next_mean, next_variance;  ///< where there were batches
-  double keep;                      ///< of the running ones in the next
+  graph::ValueId mean_id, variance_id;  ///< constants that nothing else reads
+  Tensor mean, variance;                ///< float32, contiguous
+  Tensor next_mean, next_variance;      ///< where there were batches
+  std::size_t batches = 0;              ///< since the last update
 
   struct OfChannel {
     double mean, variance;
   };
-  std::vector<OfChannel> batch;  ///< of the forward run at hand
-  bool measured = false;         ///< by it
-  std::size_t batches = 0;
+  struct Use {
+    double keep;                   ///< of the running ones in the next
+    std::vector<OfChannel> batch;  ///< of the forward run at hand
+    bool measured = false;         ///< by it
+  };
+  std::map<std::size_t, Use> uses = {};  ///< by node index
+
+  /// What uses have measured counts from now on, or is forgotten.
+  void commit();
+  void forget();
 };
 
 /// What is not trained, but changes with training.
@@ -74,9 +83,15 @@ struct Network {
   std::vector<Parameter> parameters;                   ///< tensors stay at their place for the network's lifetime
   std::map<graph::ValueId, std::size_t> parameter_of;  ///< by the constant's id
   std::size_t first_of_grids = 0;                      ///< from here on, parameters are those of `quantization`
-  std::map<std::size_t, Statistics> statistics;        ///< by node index
-  std::vector<Buffer> buffers;                         ///< the tensors of these
+  std::vector<Statistics> statistics;
+  std::map<std::size_t, std::size_t> statistics_of;  ///< by node index
+  std::vector<Buffer> buffers;                       ///< the tensors of these
   Switches switches;
+
+ private:
+  void find_statistics();
+  /// Those of one module, which all of these nodes are.
+  void add_statistics(std::span<const std::size_t> nodes);
 };
 
 }  // namespace qtn::train

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes training/*.json: losses, optimizers, schedules, clipping of gradients, and random numbers.
+"""Makes training/*.json: losses, optimizers, schedules, clipping of gradients, random numbers, and small networks.
 
   losses.json      torch.nn.functional in float64 on float32 operands, gradients by autograd
   optimizers.json  torch.optim in its single-tensor form, float32; torch.nn.utils.clip_grad_norm_ and clip_grad_value_
   schedules.json   torch.optim.lr_scheduler
   random.json      Philox: one function for words of 32 and 64 bits, which gives numpy.random.Philox (64) and the
                    vectors that are published with the algorithm (Random123's kat_vectors, 32)
+  small.json       small_*.onnx, each with something unusual, trained by torch.optim.SGD
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_training.py
 """
@@ -15,10 +16,15 @@ import pathlib
 import warnings
 
 import numpy as np
+import onnx
 import torch
 import torch.nn.functional as F
+from onnx import helper, numpy_helper
 
 import golden_json
+
+
+FOLDER = pathlib.Path(__file__).parent / "training"
 
 
 def noise(seed, *shape, scale=1.0):
@@ -317,13 +323,118 @@ def random():
     return cases
 
 
+# ---------------------------------------------------------------------------------------------------- small networks
+
+
+class Small:
+    """A network: its nodes, and the same as a function of its inputs and what it learns. `statistics`: running ones, by
+    PyTorch's names; `stored_once`: names that the file does not have, and the equal constants that it has instead."""
+
+    def __init__(self, name, nodes, forward, inputs, parameters, statistics=(), stored_once=None):
+        self.name, self.nodes, self.forward, self.inputs = name, nodes, forward, inputs
+        self.parameters = {key: torch.from_numpy(value).requires_grad_() for key, value in parameters.items()}
+        self.statistics = {key: torch.from_numpy(value) for key, value in dict(statistics).items()}
+        self.stored_once = stored_once or {}
+        self.save()
+
+    def save(self):
+        def info(name, array):
+            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+        constants = {key: value.detach().numpy() for key, value in (self.parameters | self.statistics).items()}
+        assert all(np.array_equal(constants[key], constants[value]) for key, value in self.stored_once.items())
+        stored = [numpy_helper.from_array(value, key) for key, value in constants.items() if key not in self.stored_once]
+        nodes = [helper.make_node(op, [self.stored_once.get(x, x) for x in xs], [y], y, **attrs)
+                 for op, xs, y, attrs in self.nodes]  # fmt: skip
+        outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, None])]
+        graph = helper.make_graph(nodes, self.name, [info(*item) for item in self.inputs.items()], outputs, stored)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.checker.check_model(model)
+        onnx.save(model, FOLDER / f"small_{self.name}.onnx")
+
+    def train(self, steps=5, rate=0.1):
+        optimizer = torch.optim.SGD(self.parameters.values(), lr=rate)
+        inputs = [torch.from_numpy(x) for x in self.inputs.values()]
+        state, losses = self.parameters | self.statistics, []
+        target = torch.from_numpy(noise(9, len(self.inputs["x"]), 3))
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = F.mse_loss(self.forward(state, True, *inputs), target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        outputs = self.forward(state, False, *inputs).detach().numpy()
+        left = {key: value.detach().numpy() for key, value in state.items() if key not in self.stored_once}
+        return {"name": self.name, "lr": rate, "inputs": list(self.inputs.values()), "target": target.numpy(),
+                "losses": np.array(losses, np.float32), "state": left, "outputs": outputs}  # fmt: skip
+
+
+def norm(x, s, training, scale=None):
+    return F.batch_norm(x, s["mean"], s["variance"], s["scale"] if scale is None else scale, s["offset"], training)
+
+
+def small_networks():
+    ones, zeros = np.ones(4, np.float32), np.zeros(4, np.float32)
+    norm_of = ("scale", "offset", "mean", "variance")
+
+    def fresh_statistics():
+        return {"mean": zeros.copy(), "variance": ones.copy()}
+
+    def clip(s, training, x, low):
+        return torch.clamp(x @ s["w"], min=low) @ s["v"]
+
+    yield Small("clip_from_input", [("MatMul", ["x", "w"], "a", {}), ("Clip", ["a", "low"], "b", {}),
+                                    ("MatMul", ["b", "v"], "y", {})], clip,
+                {"x": noise(1, 6, 4), "low": np.array(-0.5, np.float32)},
+                {"w": noise(2, 4, 4), "v": noise(3, 4, 3)})  # fmt: skip
+
+    def looked_up(s, training, x, row):
+        y = norm(x @ s["w"], s, training, scale=s["table"][row])
+        return torch.relu(y) @ s["v"]
+
+    yield Small("norm_by_table", [("Gather", ["table", "row"], "scale", {}), ("MatMul", ["x", "w"], "a", {}),
+                                  ("BatchNormalization", ["a", *norm_of], "b", {}), ("Relu", ["b"], "c", {}),
+                                  ("MatMul", ["c", "v"], "y", {})], looked_up,
+                {"x": noise(4, 16, 4), "row": np.array(1, np.int64)},
+                {"table": noise(5, 2, 4) + 2, "w": noise(6, 4, 4), "offset": noise(7, 4), "v": noise(8, 4, 3)},
+                fresh_statistics())  # fmt: skip
+
+    def plain(s, training, x):
+        return torch.relu(norm(x @ s["w"], s, training)) @ s["v"]
+
+    nodes = [("MatMul", ["x", "w"], "a", {}), ("BatchNormalization", ["a", *norm_of], "b", {}), ("Relu", ["b"], "c", {}),
+             ("MatMul", ["c", "v"], "y", {})]  # fmt: skip
+    yield Small("equal_constants", nodes, plain, {"x": noise(10, 16, 4, scale=3) + 1},
+                {"w": noise(11, 4, 4), "scale": ones.copy(), "offset": zeros.copy(), "v": noise(12, 4, 3)},
+                fresh_statistics(), {"variance": "scale", "mean": "offset"})  # fmt: skip
+
+    def far(s, training, x):
+        return norm(x, s, training) @ s["v"]
+
+    yield Small("far_mean", [("BatchNormalization", ["x", *norm_of], "b", {}), ("MatMul", ["b", "v"], "y", {})], far,
+                {"x": noise(13, 32, 4) + np.float32(5e3)},
+                {"scale": ones.copy(), "offset": zeros.copy(), "v": noise(14, 4, 3)}, fresh_statistics())  # fmt: skip
+
+    def twice(s, training, x, z):
+        a, b = (torch.relu(norm(part @ s["w"], s, training)) for part in (x, z))
+        return (a - b) @ s["v"]
+
+    branches = [node for x, b in (("x", "1"), ("z", "2"))
+                for node in [("MatMul", [x, "w"], "a" + b, {}), ("BatchNormalization", ["a" + b, *norm_of], "b" + b, {}),
+                             ("Relu", ["b" + b], "c" + b, {})]]  # fmt: skip
+    yield Small("module_twice", branches + [("Sub", ["c1", "c2"], "d", {}), ("MatMul", ["d", "v"], "y", {})], twice,
+                {"x": noise(15, 16, 4), "z": noise(16, 16, 4, scale=3) + 2},
+                {"w": noise(17, 4, 4), "scale": noise(18, 4) + 1, "offset": noise(19, 4), "v": noise(20, 4, 3)},
+                fresh_statistics())  # fmt: skip
+
+
 def main():
-    folder = pathlib.Path(__file__).parent / "training"
     source = f"torch {torch.__version__.split('+')[0]}, numpy {np.__version__}"
-    golden_json.write(folder / "losses.json", {"source": source, "cases": losses()})
-    golden_json.write(folder / "optimizers.json", {"source": source} | optimizers())
-    golden_json.write(folder / "schedules.json", {"source": source, "cases": schedules()})
-    golden_json.write(folder / "random.json", {"source": source, "cases": random()})
+    golden_json.write(FOLDER / "losses.json", {"source": source, "cases": losses()})
+    golden_json.write(FOLDER / "optimizers.json", {"source": source} | optimizers())
+    golden_json.write(FOLDER / "schedules.json", {"source": source, "cases": schedules()})
+    golden_json.write(FOLDER / "random.json", {"source": source, "cases": random()})
+    golden_json.write(FOLDER / "small.json", {"source": source, "cases": [n.train() for n in small_networks()]})
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ std::optional<Place> place_of(fs::path path) {
 // names its file, and writers of protobuf give it the same bytes.
 std::vector<std::string> external_files(const std::string &model) {
   std::vector<std::string> found;
-  if (file_bytes(model) == 0) return found;
+  if (model.empty() || file_bytes(model) == 0) return found;
   constexpr std::string_view kKey = "\x0a\x08location\x12";
   const Bytes bytes = read_file(model);
   const std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());

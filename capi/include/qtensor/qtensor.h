@@ -2057,7 +2057,9 @@ QTN_API void qsession_free(QTN_OPT qsession *s);
  *
  * Trained are the constant weights and biases of Conv, ConvTranspose, Gemm and MatMul, of an Add behind a Conv or
  * MatMul, tables that Gather reads, scales and offsets of normalizations, slopes of PRelu, and grids where the
- * configuration says that they are learned. Constants of other nodes stay as they are.
+ * configuration says that they are learned. Constants of other nodes stay as they are. A weight that a file stores once
+ * is one parameter for all nodes that read it; a node that reads it by way of a Transpose, Reshape or Mul of constants
+ * trains a copy of its own.
  *
  * @param out the new handle; free it with qtrainer_free
  * @param m a float model, or one that qmodel_prepare made with QTN_QAT, or that qtrainer_model gave: its grids begin as
@@ -2259,7 +2261,8 @@ QTN_API qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index);
  * @since 0.1 */
 QTN_API size_t qtrainer_buffer_count(const qtrainer *t);
 
-/** The name of a buffer: that of the node, and ".running_mean" or ".running_var". Lives as long as `t`.
+/** The name of a buffer: that of the node, or of the first one where several share their statistics, and
+ * ".running_mean" or ".running_var". Lives as long as `t`.
  *
  * @param t a trainer
  * @param index from 0 to qtrainer_buffer_count(t) - 1

@@ -64,12 +64,8 @@ void upgrade(OldNode &node) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  for (const std::size_t i : {1, 2}) {
-    const Tensor *bound = run.call.in(i);
-    if (!bound) continue;
-    refuse_gradient("Clip", "a bound", dx[i]);
-    if (!bound->has_data()) fail(QTN_EUNSUPPORTED, "Clip: no gradient where a bound is not a constant");
-  }
+  for (const std::size_t i : {1, 2})
+    if (run.call.in(i)) refuse_gradient("Clip", "a bound", dx[i]);
   constexpr float kOpen = std::numeric_limits<float>::infinity();
   const float lo = run.call.in(1) ? *run.call.in(1)->as<const float>() : -kOpen;
   const float hi = run.call.in(2) ? *run.call.in(2)->as<const float>() : kOpen;
@@ -87,7 +83,7 @@ const OpDef kClip{.name = "Clip",
                   .run = run,
                   .elementwise = true,
                   .backward = backward,
-                  .keeps = {.outputs = true},
+                  .keeps = {.inputs = {1, 2}, .outputs = true},
                   .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -40,10 +40,11 @@ Planes planes_of(const Shape &shape) {
 
 class BatchNormStep final : public Step {
  public:
-  BatchNormStep(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics, std::shared_ptr<Fold> fold,
-                const Epilogue &epilogue, const Switches &switches)
+  BatchNormStep(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics, std::size_t index,
+                std::shared_ptr<Fold> fold, const Epilogue &epilogue, const Switches &switches)
       : inputs_(std::move(inputs)),
         statistics_(statistics),
+        use_(statistics.uses.at(index)),
         fold_(std::move(fold)),
         epilogue_(epilogue),
         switches_(switches),
@@ -51,7 +52,7 @@ class BatchNormStep final : public Step {
     name = node.name;
     grad_inputs = inputs_;
     std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(reads), [](SlotId s) { return s != kNoSlot; });
-    keeps = {inputs_[0]};
+    keeps = {inputs_[0], inputs_[1]};
     writes = {y};
     overwrites = Overwrites::by_first;
   }
@@ -80,7 +81,7 @@ class BatchNormStep final : public Step {
     const bool observes = switches_.observers && epilogue_.grid && !epilogue_.grid->fixed() && x_.count() > 0;
     if (by_batch_ || observes) measure();
     for (std::size_t c = 0; c < planes_.channels; ++c) by_batch_ ? settle_by_batch(c) : settle_by_running(c);
-    statistics_.measured = by_batch_;
+    use_.measured = by_batch_;
     if (observes) observe();
     rounds_ = epilogue_.grid && switches_.fake_quant && epilogue_.grid->known();
     if (rounds_) grid_ = kernel_grid(epilogue_.grid->view());
@@ -121,10 +122,10 @@ class BatchNormStep final : public Step {
             epilogue_.lo, epilogue_.hi, rounds_ ? &grid_ : nullptr};
   }
 
-  /// Sums are of what is beyond the running mean, so that squares keep their digits.
+  /// Sums are of what is beyond the first element of a channel, so that squares keep their digits. A running mean may be
+  /// far away, as in a network that is new.
   void measure() {
-    for (std::size_t c = 0; c < planes_.channels; ++c)
-      guess_[c] = static_cast<float>((at(statistics_.mean, c) - bias(c)) * factor(c));
+    for (std::size_t c = 0; c < planes_.channels; ++c) guess_[c] = x_.as<const float>()[c * planes_.size];
     planes_.each_piece([&](std::size_t image, std::size_t first, std::size_t channels, std::size_t at) {
       kernels::fake_kernel().moments(channels, planes_.size, x_.as<const float>() + at, guess_.data() + first,
                                      moments_.data() + image * planes_.channels + first);
@@ -144,7 +145,7 @@ class BatchNormStep final : public Step {
     channel.mean = static_cast<double>(guess_[c]) + beyond;
     channel.rstd = 1.0 / std::sqrt(variance + epsilon_);
     const double n = planes_.count();  // as PyTorch: of the population which the batch is a sample of
-    statistics_.batch[c] = {channel.mean / f + bias(c), n > 1 ? variance * n / (n - 1) : variance};
+    use_.batch[c] = {channel.mean / f + bias(c), n > 1 ? variance * n / (n - 1) : variance};
     const double gain = at(scale_, c) * channel.rstd / f;
     gain_[c] = static_cast<float>(gain);
     shift_[c] = static_cast<float>(at(offset_, c) - channel.mean * gain);
@@ -205,7 +206,8 @@ class BatchNormStep final : public Step {
   }
 
   const SlotIds inputs_;
-  Statistics &statistics_;
+  const Statistics &statistics_;
+  Statistics::Use &use_;
   const std::shared_ptr<Fold> fold_;
   const Epilogue epilogue_;
   const Switches &switches_;
@@ -222,9 +224,10 @@ class BatchNormStep final : public Step {
 
 }  // namespace
 
-StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics,
+StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics, std::size_t index,
                         std::shared_ptr<Fold> fold, const Epilogue &epilogue, const Switches &switches) {
-  return std::make_unique<BatchNormStep>(node, std::move(inputs), y, statistics, std::move(fold), epilogue, switches);
+  return std::make_unique<BatchNormStep>(node, std::move(inputs), y, statistics, index, std::move(fold), epilogue,
+                                         switches);
 }
 
 }  // namespace qtn::train

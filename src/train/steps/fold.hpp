@@ -2,7 +2,6 @@
 // A normalization that will be folded into the weights before it: they are rounded as they will be then.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -14,15 +13,16 @@ namespace qtn::train {
 
 /// What an integer of the sums of a layer stands for, which its bias is rounded to: the scale of its input times that
 /// of its weights, one for each output channel or for all. With few bits that is coarse, and a network that has not
-/// learned with it answers worse. Empty: nothing is rounded.
+/// learned with it answers worse. Empty: nothing is rounded. Nor is what does not fit 32 bits: conversion takes a unit in
+/// which it does, and which is below what float32 can tell apart.
 struct BiasUnits {
   std::vector<float> of_channel = {};
 
   float rounded(double bias, std::size_t c) const {
     if (of_channel.empty()) return static_cast<float>(bias);
     const auto unit = static_cast<double>(of_channel[c % of_channel.size()]);
-    constexpr double lo = std::numeric_limits<std::int32_t>::min(), hi = std::numeric_limits<std::int32_t>::max();
-    return static_cast<float>(unit * std::clamp(std::nearbyint(bias / unit), lo, hi));
+    const bool fits = std::fabs(bias) < unit * std::numeric_limits<std::int32_t>::max();
+    return static_cast<float>(fits ? unit * std::nearbyint(bias / unit) : bias);
   }
 };
 

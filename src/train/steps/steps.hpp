@@ -28,8 +28,8 @@ struct Epilogue {
 };
 
 /// `inputs`: x, scale, offset, and with a fold the bias of the node before, or kNoSlot. By the statistics of the batch,
-/// which `statistics` takes up, or by the running ones.
-StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics,
+/// which `statistics` takes up as those of its use `index`, or by the running ones.
+StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics, std::size_t index,
                         std::shared_ptr<Fold> fold, const Epilogue &epilogue, const Switches &switches);
 
 /// y = x clamped and on its grid, which takes it in before.

@@ -96,6 +96,20 @@ Case read_case(const nlohmann::json &j, const ops::OpDef &op) {
 
 Tensor without_data(const Tensor &t) { return Tensor::meta(t.dtype(), t.shape()); }
 
+/// Whether shapes cannot be inferred without the numbers of the input, which then are known before there is a program.
+bool is_constant(const ops::OpDef &op, const Case &c, std::size_t input) {
+  std::vector<Tensor> left = c.inputs;
+  left[input] = without_data(left[input]);
+  Inputs operands;
+  for (std::size_t i = 0; i < left.size(); ++i) operands.push_back(c.present[i] ? &left[i] : nullptr);
+  try {
+    ops::infer_op(op, {c.attrs, operands, c.dy.size()});
+    return false;
+  } catch (const NotKnown &) {
+    return true;
+  }
+}
+
 /// A run as backward() may see it: what the operator does not keep is gone.
 class Run {
  public:
@@ -106,8 +120,8 @@ class Run {
     if (!op.keeps.outputs)
       for (Tensor &y : outputs_) y = without_data(y);
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-      const bool constant = !c.dx[i].has_data();
-      left_.push_back(constant || op.keeps.inputs.holds(i) ? c.inputs[i] : without_data(c.inputs[i]));
+      const bool stays = !c.present[i] || op.keeps.inputs.holds(i) || is_constant(op, c, i);
+      left_.push_back(stays ? c.inputs[i] : without_data(c.inputs[i]));
     }
     for (std::size_t i = 0; i < c.inputs.size(); ++i) inputs_.push_back(c.present[i] ? &left_[i] : nullptr);
   }

@@ -14,7 +14,12 @@ namespace {
 
 using namespace qtn::test;
 
-enum class Form { evaluation, training, old };  // old: before opset 14, when outputs said so
+enum class Form {
+  evaluation,
+  masked,  // a mask is declared, which nothing reads
+  training,
+  old  // before opset 14, when outputs said so
+};
 
 Tensor flag(bool value) {
   Tensor t(QTN_BOOL, {});
@@ -24,10 +29,11 @@ Tensor flag(bool value) {
 
 GraphBuilder network(Form form) {
   const bool training = form == Form::training;
-  std::vector<std::string> normalized{"b"}, dropped{"c", "ratio"};
-  if (form != Form::evaluation) normalized.insert(normalized.end(), {"mean.out", "variance.out"});
+  std::vector<std::string> normalized{"b"}, dropped{"c", "ratio"}, made{"d"};
+  if (training || form == Form::old) normalized.insert(normalized.end(), {"mean.out", "variance.out"});
   if (form == Form::old) normalized.insert(normalized.end(), {"saved.mean", "saved.variance"});
   if (training) dropped.push_back("drops");
+  if (form == Form::masked) made.push_back("mask");
   GraphBuilder g;
   g.input("x", {4, 2, 3, 3})
       .constant("ratio", Tensor::scalar(0.25f))
@@ -42,7 +48,7 @@ GraphBuilder network(Form form) {
       .node("BatchNormalization", "norm", {"a", "scale", "offset", "mean", "variance"}, normalized,
             training ? attrs({{"training_mode", std::int64_t{1}}}) : Attrs())
       .node("Relu", "relu", {"b"}, {"c"})
-      .node("Dropout", "dropout", dropped, {"d"})
+      .node("Dropout", "dropout", dropped, made)
       .node("Flatten", "flatten", {"d"}, {"e"})
       .node("Gemm", "last", {"e", "last.w"}, {"y"});
   return g;
@@ -61,7 +67,7 @@ void is_trained_as_in_evaluation_mode(void **) {
   const Tensor x = varied({4, 2, 3, 3}, 6), target = varied({4, 5}, 7);
   const Tensor *inputs[] = {&x}, *targets[] = {&target};
   for (const bool quantized : {false, true})
-    for (const Form form : {Form::training, Form::old}) {
+    for (const Form form : {Form::masked, Form::training, Form::old}) {
       Trainer trainer = trainer_of(form, quantized), wanted = trainer_of(Form::evaluation, quantized);
       for (int i = 0; i < 5; ++i) {
         if (trainer.backward(inputs, targets) != wanted.backward(inputs, targets)) fail_test("loss ", i, " differs");
