@@ -27,7 +27,7 @@ void expect_same_grids(const char *what, const graph::Graph &g, const Inputs &in
   const Tensor want = without_training(g, inputs)[0];
   if (!same_bits(trainer.evaluate(inputs)[0], want)) fail_test(what, " is not rounded as without training");
   const Tensor *targets[] = {&want};
-  // Both round to one grid, but for what float sums leave.
+  // Both round to one grid, except for what float sums leave.
   if (const double loss = trainer.backward(inputs, targets); !(loss < 1e-9)) fail_test(what, ": the loss is ", loss);
   trainer.update();
   quant::convert(*trainer.prepared(), nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small networks with something unusual, trained beside PyTorch: what a gradient needs comes from an input or a table, a
+// Small networks with something unusual, and what PyTorch makes of them: what a gradient needs comes from an input or a table, a
 // file has equal constants once, a mean is far from the running one, a module is used twice.
 #include "onnx/onnx.hpp"
 #include "quant/graph_builder.hpp"
