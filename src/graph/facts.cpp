@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
+#include "graph/open_inputs.hpp"
 #include "graph/varying_ranks.hpp"
 
 namespace qtn::graph {
@@ -17,24 +18,12 @@ qdtype output_dtype(const Node &node, std::size_t output, const std::vector<qdty
   return ops::made_dtype(*node.op, node.attrs, output, moved);
 }
 
-/// Open dimensions of a length that is no other dimension's by chance, for what shapes do not decide: ranks and types.
-std::optional<std::vector<ops::TensorType>> trial_input_types(const Graph &g) {
-  constexpr std::int64_t kLength = 7;
-  std::vector<ops::TensorType> types;
-  for (const ValueId v : g.inputs) {
-    const Value &value = g.value(v);
-    if (!value.shape) return std::nullopt;
-    types.push_back({value.dtype.value_or(QTN_FLOAT32), *value.shape});
-    for (std::int64_t &dim : types.back().shape)
-      if (dim < 0) dim = kLength;
-  }
-  return types;
-}
-
 /// By value id. A batch of one, or the trial, may not suit the graph: where no other batch does, what nodes make whose
 /// shapes do not fit is not known. Without ranks fewer nodes become integer; calibration reports what is wrong.
 std::vector<std::optional<ops::TensorType>> trial_types(const Graph &g) {
-  const auto batch_of_one = declared_input_types(g, 1), inputs = batch_of_one ? batch_of_one : trial_input_types(g);
+  constexpr std::int64_t kLength = 7;  // which is no other dimension's length by chance
+  const auto batch_of_one = declared_input_types(g, 1),
+             inputs = batch_of_one ? batch_of_one : trial_input_types(g, kLength);
   if (!inputs) return std::vector<std::optional<ops::TensorType>>(g.values.size());
   PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
   if (!inferred.misfits || !batch_of_one || !has_open_dimension(g)) return std::move(inferred.types);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "graph/open_inputs.hpp"
 #include "graph/tensors.hpp"
 
 namespace qtn::graph {
@@ -150,10 +151,7 @@ void remove_dead(Graph &g) {
 }
 
 bool has_open_dimension(const Graph &g) {
-  return std::any_of(g.inputs.begin(), g.inputs.end(), [&](ValueId v) {
-    const std::optional<Shape> &shape = g.value(v).shape;
-    return !shape || std::any_of(shape->begin(), shape->end(), [](std::int64_t dim) { return dim < 0; });
-  });
+  return std::any_of(g.inputs.begin(), g.inputs.end(), [&](ValueId v) { return is_open(g.value(v)); });
 }
 
 std::optional<std::vector<ops::TensorType>> declared_input_types(const Graph &g, std::int64_t batch) {

@@ -5,7 +5,7 @@
 #include "graph/budget.hpp"
 #include "graph/control.hpp"
 #include "graph/infer_branches.hpp"
-#include "graph/infer_closed.hpp"
+#include "graph/open_inputs.hpp"
 
 namespace qtn::graph {
 
@@ -174,6 +174,18 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
 PartlyInferred infer_branches(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
   FoldBudget budget(kConstants);
   return walk(g, inputs, values, Misfit::throws, Branches::taken, budget);
+}
+
+std::optional<std::vector<ops::TensorType>> trial_input_types(const Graph &g, std::int64_t length) {
+  std::vector<ops::TensorType> types;
+  for (const ValueId v : g.inputs) {
+    const Value &value = g.value(v);
+    if (!value.shape) return std::nullopt;
+    types.push_back({value.dtype.value_or(QTN_FLOAT32), *value.shape});
+    for (std::int64_t &dim : types.back().shape)
+      if (dim < 0) dim = length;
+  }
+  return types;
 }
 
 PartlyInferred infer_closed(const Graph &g) {

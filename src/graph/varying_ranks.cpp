@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "graph/facts.hpp"
-#include "graph/infer_closed.hpp"
+#include "graph/open_inputs.hpp"
 #include "graph/integer.hpp"
 
 namespace qtn::graph {

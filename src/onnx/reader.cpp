@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/limits.hpp"
-#include "graph/infer_closed.hpp"
+#include "graph/open_inputs.hpp"
 #include "onnx/bodies.hpp"
 #include "onnx/composed.hpp"
 #include "onnx/doubles.hpp"

@@ -23,17 +23,6 @@ std::optional<qdtype> type_of(const graph::Value &value) {
   return value.constant.quantized() ? QTN_FLOAT32 : value.constant.dtype();
 }
 
-/// Types that follow from no operand.
-struct FixedType {
-  std::string_view op;
-  std::size_t output;
-  qdtype dtype;
-};
-
-constexpr FixedType kFixed[] = {{"ConvInteger", 0, QTN_INT32},           {"MatMulInteger", 0, QTN_INT32},
-                                {"DynamicQuantizeLinear", 0, QTN_UINT8}, {"DynamicQuantizeLinear", 1, QTN_FLOAT32},
-                                {"DynamicQuantizeLinear", 2, QTN_UINT8}, {"MatMulIntegerToFloat", 0, QTN_FLOAT32}};
-
 /// The zero point of the integers that a node makes, or the input where it would be.
 std::optional<std::size_t> zero_of_result(const graph::Node &node) {
   if (node.op->coding == ops::Coding::to_integers) return 2;
@@ -49,8 +38,6 @@ std::optional<qdtype> made_type(const graph::Node &node, std::size_t output, con
   const auto type_at = [&](std::size_t i) {
     return input(node, i) == graph::kNoValue ? std::nullopt : types[at(input(node, i))];
   };
-  for (const FixedType &fixed : kFixed)
-    if (fixed.op == node.op->name && fixed.output == output) return fixed.dtype;
   if (node.op->coding != ops::Coding::none)
     if (const std::int64_t code = node.attrs.get_int("output_dtype", 0)) return static_cast<qdtype>(code);
   if (node.op->coding == ops::Coding::to_reals) return type_at(1);
@@ -58,7 +45,9 @@ std::optional<qdtype> made_type(const graph::Node &node, std::size_t output, con
     if (input(node, *zero) != graph::kNoValue) return type_at(*zero);
     return node.op == &ops::kQGemm ? QTN_FLOAT32 : QTN_UINT8;
   }
-  return given ? std::optional(ops::made_dtype(*node.op, node.attrs, output, *given)) : std::nullopt;
+  constexpr auto kNotKnown = static_cast<qdtype>(0);
+  const qdtype made = ops::made_dtype(*node.op, node.attrs, output, given.value_or(kNotKnown));
+  return made == kNotKnown ? std::nullopt : std::optional(made);
 }
 
 void settle(graph::Value &value, std::optional<qdtype> dtype) {

@@ -8,7 +8,6 @@
 #include "graph/passes/quantize_attention.hpp"
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
-#include "quant/mask.hpp"
 #include "quant/prepare.hpp"
 #include "quant/quantize_dynamic.hpp"
 #include "quant/stored_weights.hpp"
@@ -28,12 +27,9 @@ QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observe
     if (QuantizerPtr trained = trained_grid(*training, g, group)) return trained;
     fail(QTN_ESTATE, "convert: training brought no data to tensor \"", g.value(group.members[0]).name, "\"");
   }
-  const std::unique_ptr<Observer> all = observer->clone();
-  for (const ValueId v : group.constants)
-    if (!is_mask(g.value(v).constant, *observer)) all->observe(g.value(v).constant);
-  if (all->empty())
+  const QuantizerPtr chosen = observed_grid(g, group, *observer);
+  if (!chosen)
     fail(QTN_ESTATE, "convert: calibration brought no data to tensor \"", g.value(group.members[0]).name, "\"");
-  const QuantizerPtr chosen = all->quantizer();
   // As files will have it, whose scales are float32.
   return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(),
                                      std::vector{static_cast<double>(chosen->scale())}, chosen->zero_points(),

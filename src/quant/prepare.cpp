@@ -10,6 +10,7 @@
 #include "graph/pipelines.hpp"
 #include "quant/copies.hpp"
 #include "quant/fingerprint.hpp"
+#include "quant/mask.hpp"
 #include "quant/recover/equalize.hpp"
 #include "quant/rule_targets.hpp"
 #include "quant/stored_weights.hpp"
@@ -151,6 +152,13 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
   for (const graph::ValueId v : group.members)
     if (const auto grid = training.grids.find(g.value(v).name); grid != training.grids.end()) return grid->second;
   return nullptr;
+}
+
+QuantizerPtr observed_grid(const graph::Graph &g, const Group &group, const Observer &observed) {
+  const std::unique_ptr<Observer> all = observed.clone();
+  for (const graph::ValueId v : group.constants)
+    if (const Tensor &constant = g.value(v).constant; !is_mask(constant, observed)) all->observe(constant);
+  return all->empty() ? nullptr : all->quantizer();
 }
 
 std::vector<std::unique_ptr<Observer>> observers_like(const PreparedModel &prepared, const Placement &placement) {

@@ -29,6 +29,10 @@ struct Training {
 /// The trained grid of a group of `g`; null where there is none: the groups of a network follow from its weights, too.
 QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const Group &group);
 
+/// The grid of a group over what was observed and the constants that share it, masks left out; null where there is
+/// nothing.
+QuantizerPtr observed_grid(const graph::Graph &g, const Group &group, const Observer &observed);
+
 struct PreparedModel {
   graph::Graph graph;  ///< optimized, float, equalized where the config says so
   Config config;

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "graph/facts.hpp"
-#include "quant/mask.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::train {
@@ -198,15 +197,6 @@ std::optional<LearnedGrid> learned_weights(quant::Learning kind, const quant::Ob
   return LearnedGrid(kind, settings, static_cast<std::int32_t>(range.lo), static_cast<std::int32_t>(range.hi), scales);
 }
 
-/// Over what calibration has seen and the constants that share the grid, as convert() has it; null where there is
-/// nothing.
-QuantizerPtr calibrated_grid(const Graph &g, const quant::Group &group, const quant::Observer &seen) {
-  const std::unique_ptr<quant::Observer> all = seen.clone();
-  for (const ValueId v : group.constants)
-    if (const Tensor &constant = g.value(v).constant; !quant::is_mask(constant, seen)) all->observe(constant);
-  return all->empty() ? nullptr : all->quantizer();
-}
-
 /// As it was trained, or from the beginning.
 WeightRange range_of(const quant::ObserverSettings &settings, const Tensor &weight,
                      const std::map<std::string, Tensor> &trained, const std::string &node) {
@@ -273,7 +263,7 @@ Quantization::Quantization(const quant::PreparedModel &p) : config(p.config) {
                              group.settings.activation_learning, group.settings.fused_fake_quant);
     of_activation.push_back(add_parameters(parameters, activations[i].name(), activations[i].learned()));
     if (const auto &seen = p.observers[i]; seen && p.samples > 0)
-      if (const QuantizerPtr grid = calibrated_grid(optimized, group, *seen)) activations.back().begin_with(*grid);
+      if (const QuantizerPtr grid = quant::observed_grid(optimized, group, *seen)) activations.back().begin_with(*grid);
     if (const QuantizerPtr trained = quant::trained_grid(*p.training, optimized, group))
       activations.back().begin_with(*trained);
     for (const ValueId v : group.sources) {

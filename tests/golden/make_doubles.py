@@ -11,13 +11,13 @@ import warnings
 import ml_dtypes
 import numpy as np
 import onnx
-import onnx.reference
 import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 import golden_json
+from evaluators import by_onnx, by_onnx_runtime
 
 OUT = pathlib.Path(__file__).with_name("doubles")
 
@@ -54,16 +54,6 @@ def pictures():
     with torch.no_grad():
         outputs = net(x)
     return "pictures", [x.numpy()], [t.numpy() for t in outputs]
-
-
-def by_onnx(model, inputs):
-    return onnx.reference.ReferenceEvaluator(model).run(None, inputs)
-
-
-def by_onnx_runtime(model, inputs):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, inputs)
 
 
 def of_nodes(name, nodes, inputs, outputs, constants=None, opset=17, evaluate=by_onnx):

@@ -10,11 +10,11 @@ import pathlib
 
 import numpy as np
 import onnx
-import onnx.reference
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import golden_json
+from evaluators import by_onnx, by_onnx_runtime
 
 OUT = pathlib.Path(__file__).with_name("imported")
 MICROSOFT = "com.microsoft"
@@ -24,16 +24,6 @@ cases = []
 
 def node(op, inputs, outputs, domain="", **attributes):
     return helper.make_node(op, inputs.split(), outputs.split(), domain=domain, **attributes)
-
-
-def by_onnx(model, inputs):
-    return onnx.reference.ReferenceEvaluator(model).run(None, inputs)
-
-
-def by_onnx_runtime(model, inputs):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, inputs)
 
 
 def case(name, nodes, inputs, outputs, constants, opset=21, evaluate=by_onnx_runtime):

@@ -77,50 +77,64 @@ class GroupNormalizations {
     return nullptr;
   }
 
-  /// How many channels v has in every run. Where shapes of inputs are open, it may still be known from weights on the way
-  /// to it. -1: it is not known.
-  std::int64_t channels_of(ValueId v, int depth = 0) {
-    constexpr int kMostNodes = 8;
-    if (const Shape *shape = shape_of(v)) return channels_of(*shape);
-    if (const auto &shape = g_.value(v).shape; shape && channels_of(*shape) > 0) return channels_of(*shape);
-    if (const std::int64_t channels = channels_by_batches(v); channels > 0) return channels;
-    const Node *made = maker_of(g_, facts_.uses, v);
-    return made && depth < kMostNodes ? channels_by_operands(*made, depth + 1) : -1;
+  /// How many channels each value has in every run. Where shapes of inputs are open, it may still be known from weights on
+  /// the way to it. -1: it is not known.
+  std::vector<std::int64_t> find_channels() const {
+    const std::vector<KnownShapes> batches = shapes_of_batches(g_);
+    std::vector<std::int64_t> channels(g_.values.size(), -1);
+    const auto learn = [&](ValueId v, const Node *made) {
+      std::int64_t &found = channels[at(v)];
+      if (const Shape *shape = shape_of(v)) found = channels_of(*shape);
+      if (const auto &shape = g_.value(v).shape; found < 1 && shape) found = channels_of(*shape);
+      if (found < 1) found = channels_of(batches, v);
+      if (found < 1 && made) found = channels_of(*made, channels);
+    };
+    for (const ValueId v : g_.inputs) learn(v, nullptr);
+    for (const Node &node : g_.nodes)
+      for (const ValueId v : node.outputs)
+        if (v != kNoValue) learn(v, &node);
+    return channels;
   }
 
   static std::int64_t channels_of(const Shape &shape) { return shape.size() > 1 ? shape[1] : -1; }
 
-  std::int64_t channels_by_batches(ValueId v) {
-    if (shapes_.empty()) shapes_ = shapes_of_batches(g_);
+  static std::int64_t channels_of(const std::vector<KnownShapes> &batches, ValueId v) {
     std::vector<std::int64_t> channels;
-    for (const KnownShapes &shapes : shapes_) channels.push_back(shapes.of(v) ? channels_of(*shapes.of(v)) : -1);
+    for (const KnownShapes &shapes : batches) channels.push_back(shapes.of(v) ? channels_of(*shapes.of(v)) : -1);
     return std::ranges::count(channels, channels[0]) == std::ssize(channels) ? channels[0] : -1;
   }
 
-  std::int64_t channels_by_operands(const Node &node, int depth) {
-    if (is_convolution(node)) {
-      const Value &weight = g_.value(node.inputs[1]);
-      return weight.is_constant() ? output_channels(node, weight.constant.shape()) : -1;
+  std::int64_t channels_of(const Node &made, const std::vector<std::int64_t> &known) const {
+    if (is_convolution(made)) {
+      const Value &weight = g_.value(made.inputs[1]);
+      return weight.is_constant() ? output_channels(made, weight.constant.shape()) : -1;
     }
-    if (node.op == &ops::kGroupNormalization || node.op == &ops::kBatchNormalization) {
-      const Value &scale = g_.value(node.inputs[1]);
+    if (made.op == &ops::kGroupNormalization || made.op == &ops::kBatchNormalization) {
+      const Value &scale = g_.value(made.inputs[1]);
       return scale.is_constant() ? scale.constant.count() : -1;
     }
-    if (node.op == &ops::kResize || node.op == &ops::kMaxPool || node.op == &ops::kAveragePool)
-      return channels_of(node.inputs[0], depth);
-    if (node.op == &ops::kConcat && node.attrs.get_int("axis", 0) == 1) {
+    if (made.op == &ops::kResize || made.op == &ops::kMaxPool || made.op == &ops::kAveragePool)
+      return known[at(made.inputs[0])];
+    if (made.op == &ops::kConcat && made.attrs.get_int("axis", 0) == 1) {
       std::int64_t sum = 0;
-      for (const ValueId v : node.inputs) {
-        const std::int64_t channels = channels_of(v, depth);
-        if (channels < 1) return -1;
-        sum += channels;
+      for (const ValueId v : made.inputs) {
+        if (known[at(v)] < 1) return -1;
+        sum += known[at(v)];
       }
       return sum;
     }
-    if (!node.op->elementwise) return -1;
+    if (!made.op->elementwise) return -1;
     std::int64_t most = -1;  // one channel may be broadcast
-    for (const ValueId v : node.inputs)
-      if (v != kNoValue && !g_.value(v).is_constant()) most = std::max(most, channels_of(v, depth));
+    const std::int64_t rank = facts_.rank_of(made.outputs[0]);
+    for (const ValueId v : made.inputs) {
+      if (v == kNoValue) continue;
+      const Tensor &t = g_.value(v).constant;
+      const std::int64_t behind = rank - 1, axes = static_cast<std::int64_t>(t.rank());
+      if (!t.has_data())
+        most = std::max(most, known[at(v)]);
+      else if (rank > 1 && axes >= behind)
+        most = std::max(most, t.dim(static_cast<std::size_t>(axes - behind)));
+    }
     return most > 1 ? most : -1;
   }
 
@@ -128,7 +142,7 @@ class GroupNormalizations {
   bool fits(const Tensor &t, ValueId x, std::int64_t groups) {
     const std::size_t axis = t.dim(0) == t.count() ? 0 : 1;
     return t.count() % groups == 0 && facts_.rank_of(x) == static_cast<std::int64_t>(t.rank() - axis + 1) &&
-           channels_of(x) == t.count();
+           (channels_.empty() ? channels_ = find_channels() : channels_)[at(x)] == t.count();
   }
 
   std::vector<float> values(const Tensor &t) const {
@@ -173,7 +187,7 @@ class GroupNormalizations {
 
   Graph &g_;
   const Facts facts_;
-  std::vector<KnownShapes> shapes_;  ///< once they are asked for
+  std::vector<std::int64_t> channels_;  ///< by value id, once they are asked for
 };
 
 }  // namespace

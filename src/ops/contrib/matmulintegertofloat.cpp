@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/infer.hpp"
 #include "ops/common/qlinear.hpp"
 #include "ops/common/work.hpp"
 
@@ -41,6 +42,7 @@ const OpDef kMatMulIntegerToFloat{.name = kName,
                                   .attrs = {},
                                   .infer = infer,
                                   .run = run,
-                                  .work = work_of_product};
+                                  .work = work_of_product,
+                                  .output_dtype = makes<QTN_FLOAT32>};
 
 }  // namespace qtn::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/infer.hpp"
 #include "ops/common/qlinear.hpp"
 #include "ops/common/work.hpp"
 
@@ -40,6 +41,7 @@ const OpDef kMatMulInteger{.name = kName,
                            .attrs = {},
                            .infer = infer,
                            .run = run,
-                           .work = work_of_product};
+                           .work = work_of_product,
+                           .output_dtype = makes<QTN_INT32>};
 
 }  // namespace qtn::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/infer.hpp"
 #include "ops/common/qlinear.hpp"
 #include "ops/common/work.hpp"
 
@@ -43,6 +44,7 @@ const OpDef kConvInteger{.name = kName,
                          .attrs = kAttrs,
                          .infer = infer,
                          .run = run,
-                         .work = work_of_convolution};
+                         .work = work_of_convolution,
+                         .output_dtype = makes<QTN_INT32>};
 
 }  // namespace qtn::ops

@@ -45,6 +45,8 @@ void run(const Call &call, std::span<Tensor> outputs) {
   }
 }
 
+qdtype output_dtype(const Attrs &, std::size_t output, qdtype) { return output == 1 ? QTN_FLOAT32 : QTN_UINT8; }
+
 }  // namespace
 
 const OpDef kDynamicQuantizeLinear{.name = kName,
@@ -53,6 +55,7 @@ const OpDef kDynamicQuantizeLinear{.name = kName,
                                    .max_outputs = 3,
                                    .attrs = kDynamicAttrs,
                                    .infer = infer,
-                                   .run = run};
+                                   .run = run,
+                                   .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

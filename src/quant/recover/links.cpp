@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/open_inputs.hpp"
 #include "quant/recover/layer.hpp"
 
 namespace qtn::quant {
@@ -79,16 +80,10 @@ class TrialShapes {
 
   /// Empty where the number of dimensions is open too, or the graph takes no such lengths.
   static Types types_at(const Graph &g, std::int64_t length) {
-    std::vector<ops::TensorType> inputs;
-    for (const ValueId v : g.inputs) {
-      const graph::Value &value = g.value(v);
-      if (!value.shape) return {};
-      inputs.push_back({value.dtype.value_or(QTN_FLOAT32), *value.shape});
-      std::ranges::replace_if(
-          inputs.back().shape, [](std::int64_t dim) { return dim < 0; }, length);
-    }
+    const auto inputs = graph::trial_input_types(g, length);
+    if (!inputs) return {};
     try {
-      return infer_partly(g, inputs, {}, graph::Misfit::stops).types;
+      return infer_partly(g, *inputs, {}, graph::Misfit::stops).types;
     } catch (const Error &) {
       return {};
     }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inference of what no open dimension has a part in, for graphs that take no batch which is tried.
+// What inputs leave open, and what is known of a graph all the same.
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "graph/graph.hpp"
 
@@ -12,6 +14,10 @@ namespace qtn::graph {
 inline bool is_open(const Value &input) {
   return !input.shape || std::ranges::any_of(*input.shape, [](std::int64_t dim) { return dim < 0; });
 }
+
+/// Types of inputs whose open dimensions have that length, so that graphs of unknown shapes have ranks and types, too;
+/// nullopt where the file leaves even the number of dimensions open.
+std::optional<std::vector<ops::TensorType>> trial_input_types(const Graph &g, std::int64_t length);
 
 /// As infer_partly(), where nothing is known of inputs that leave a dimension open.
 PartlyInferred infer_closed(const Graph &g);
