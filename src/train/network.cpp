@@ -2,7 +2,6 @@
 #include "train/network.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <unordered_set>
 #include <utility>
 
@@ -118,9 +117,11 @@ void Network::find_statistics() {
     nodes_of_first[first_with.try_emplace(operands, n).first->second].push_back(n);
   }
   Copies copies(graph);
-  for (const auto &[first, nodes] : nodes_of_first) {
-    const std::size_t place = graph.nodes[first].op->statistics.first;
-    const auto is_own = [&](std::size_t i) { return copies.readers(graph.nodes[first].inputs[i]) == nodes.size(); };
+  for (const auto &entry : nodes_of_first) {
+    const Node &first = graph.nodes[entry.first];
+    const std::vector<std::size_t> &nodes = entry.second;
+    const std::size_t place = first.op->statistics.first;
+    const auto is_own = [&](std::size_t i) { return copies.readers(first.inputs[i]) == nodes.size(); };
     if (is_own(place) && is_own(place + 1)) {
       add_statistics(nodes);
       continue;
@@ -185,7 +186,8 @@ void Statistics::commit() {
   const std::size_t earlier = batches++;
   for (std::size_t c = 0; c < static_cast<std::size_t>(mean.count()); ++c) {
     double moved_mean = mean.as<const float>()[c], moved_variance = variance.as<const float>()[c];
-    for (const auto &[node, use] : uses | std::views::filter(measured)) {
+    for (const auto &[node, use] : uses) {
+      if (!use.measured) continue;
       moved_mean = use.keep * moved_mean + (1 - use.keep) * use.batch[c].mean;
       moved_variance = use.keep * moved_variance + (1 - use.keep) * use.batch[c].variance;
     }

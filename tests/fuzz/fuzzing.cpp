@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -160,6 +161,14 @@ std::uint8_t last_bits(const qtensor *t) {
 }
 
 }  // namespace
+
+bool is_finite(const qtensor *t) {
+  const auto all = [&](auto zero) {
+    const auto *x = static_cast<const decltype(zero) *>(qtensor_data(t));
+    return std::all_of(x, x + qtensor_nbytes(t) / sizeof zero, [](auto v) { return std::isfinite(v); });
+  };
+  return qtensor_dtype(t) == QTN_FLOAT32 ? all(float{}) : qtensor_dtype(t) != QTN_FLOAT64 || all(double{});
+}
 
 bool same_bits(const qtensor *a, const qtensor *b, std::string *difference) {
   if (qtensor_dtype(a) != qtensor_dtype(b)) {

@@ -122,6 +122,9 @@ std::vector<std::int64_t> shape_of(const qtensor *t);
 /// not.
 bool same_bits(const qtensor *a, const qtensor *b, std::string *difference);
 
+/// Whether a row-major tensor of float32 or float64 holds neither NaN nor infinity; others hold none.
+bool is_finite(const qtensor *t);
+
 /// A file of this process in memory, whose content changes; gone when the process ends.
 class File {
  public:

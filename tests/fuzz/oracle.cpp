@@ -60,6 +60,15 @@ std::size_t float_products(const qmodel *m) {
   return count;
 }
 
+/// Whether all constants are finite. Beside others, what a convolution sees of its padding may be NaN on one kernel alone.
+bool has_finite_constants(const qmodel *m) {
+  for (std::size_t i = 0; i < qmodel_tensor_count(m); ++i) {
+    const Tensor t = make<Tensor>(qmodel_tensor, m, qmodel_tensor_name(m, i));
+    if (t && !is_finite(t.get())) return false;
+  }
+  return true;
+}
+
 void check_saved(const qmodel *m, const std::vector<Tensor> &inputs, const Answer &want, Dice &dice) {
   static const File file("model.onnx");
   const Attrs attrs = save_settings(dice);
@@ -259,10 +268,12 @@ Answer run(const qmodel *m, const char *engine, const std::vector<Tensor> &input
 Answer check_runs(const qmodel *m, const std::vector<Tensor> &inputs, Dice &dice) {
   static const std::string best = qlib_isa();
   Answer native = run(m, "native", inputs), reference = run(m, "reference", inputs);
-  if (float_products(m) > 0) reference.outputs.clear();
+  const bool adds_floats = float_products(m) > 0;
+  if (adds_floats) reference.outputs.clear();
   require_same(native, reference, "native and reference");
   must(qlib_set_isa("scalar"), "scalar");
-  const Answer plain = run(m, "native", inputs);
+  Answer plain = run(m, "native", inputs);
+  if (adds_floats && !has_finite_constants(m)) plain.outputs.clear();
   must(qlib_set_isa(best.c_str()), "the best instruction set");
   require_same(native, plain, best + " and scalar");
   if (native.status == QTN_OK) check_saved(m, inputs, native, dice);

@@ -13,8 +13,8 @@ T scattered(T a, T b) {
   using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
   if constexpr (rule == ScatterRule::add) return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
   if constexpr (rule == ScatterRule::mul) return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
-  if constexpr (rule == ScatterRule::max) return (b > a) | (b != b) ? b : a;
-  if constexpr (rule == ScatterRule::min) return (b < a) | (b != b) ? b : a;
+  if constexpr (rule == ScatterRule::max) return ((b > a) | (b != b)) ? b : a;
+  if constexpr (rule == ScatterRule::min) return ((b < a) | (b != b)) ? b : a;
   return b;
 }
 
