@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/edges.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "ops/common/linear_grid.hpp"
@@ -8,10 +10,16 @@
 namespace qtn::graph {
 namespace {
 
+constexpr float kLargeScale = 1e30f;
+
 /// Far from where products of scales and integers overflow, or have fewer digits than floats.
 bool is_exact(float scale) { return scale > 1e-30f && scale < kLargeScale; }
 
 }  // namespace
+
+bool are_moderate(const Tensor &scales) {
+  return std::ranges::all_of(float_values(scales, "scale"), [](float s) { return s < kLargeScale; });
+}
 
 QuantizerPtr constant_grid(const Graph &g, const Node &node, Numerics numerics) {
   if (node.op->coding == ops::Coding::none) return nullptr;

@@ -6,8 +6,8 @@
 
 namespace qtn::graph {
 
-/// From this scale on, products of scales and integers may overflow floats where integers do not.
-inline constexpr float kLargeScale = 1e30f;
+/// Whether products of these scales and integers overflow floats only where integers do, too.
+bool are_moderate(const Tensor &scales);
 
 /// The grid of 8 bits and one scale that a QuantizeLinear or DequantizeLinear node has by constants, if floats hold each
 /// of its numbers without loss; nullptr where the node is another one, or has or computes another grid.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "graph/edges.hpp"
 #include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
@@ -71,12 +72,13 @@ class QOperatorExporter {
   }
 
   /// The integers and the grid of a QuantizeLinear or DequantizeLinear node for a tensor of this shape, if the grid is
-  /// known and has eight bits, or fewer of a constant.
+  /// known and has eight bits, or fewer of a constant. Integers of large scales would stay integers as they are read.
   std::optional<Operand> operand_of(const Node &node, ValueId integers, const Shape &shape) const {
     const Tensor *scale = constant(input(node, 1)), *zero = constant(input(node, 2));
     if (!scale || !zero || (is_packed(zero->dtype()) && !constant(integers))) return std::nullopt;
     if (plain_dtype(zero->dtype()) != QTN_UINT8 && plain_dtype(zero->dtype()) != QTN_INT8) return std::nullopt;
-    if ((shape.empty() && scale->count() != 1) || !ops::are_positive(*scale)) return std::nullopt;
+    if ((shape.empty() && scale->count() != 1) || !ops::are_positive(*scale) || !graph::are_moderate(*scale))
+      return std::nullopt;
     const QuantizerPtr q =
         ops::linear_quantizer(node.op->name, node.attrs, shape, *scale, zero, zero->dtype(), Numerics::onnx);
     if (q->per_block()) return std::nullopt;

@@ -75,8 +75,7 @@ class QOperatorImporter {
     const ValueId zero = input(node, scale + 1);
     const std::int64_t count = scales.count();
     return (count == 1 || (of_columns && scales.rank() == 1)) &&
-           (zero == kNoValue || g_.value(zero).constant.count() == count) &&
-           std::ranges::all_of(float_values(scales, "scale"), [](float s) { return s < graph::kLargeScale; });
+           (zero == kNoValue || g_.value(zero).constant.count() == count) && graph::are_moderate(scales);
   }
 
   bool constant_grids(const Node &node, std::size_t first, std::size_t y_scale) const {

@@ -226,6 +226,12 @@ void quantized_operators(void **) {
     if (value.name == "c") value.quantizer = per_tensor(QTN_UINT16, 0.001, 0);
   assert_int_equal(std::ranges::count(operators(wide), "Conv"), 1);
   expect_same_bits(run(wide), run(parse(onnx::serialize(wide, {.format = onnx::Format::qoperator}))));
+
+  // Integers whose real form could overflow are read as integers, and would be computed otherwise.
+  graph::Graph huge = quantized_graph({0, kInfinity});
+  for (graph::Value &value : huge.values)
+    if (value.name == "c") value.quantizer = per_tensor(QTN_UINT8, 1e30, 0);
+  assert_int_equal(std::ranges::count(operators(huge), "Conv"), 1);
 }
 
 void input_that_is_output(void **) {
