@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "graph/facts.hpp"
-#include "graph/open_inputs.hpp"
 #include "graph/integer.hpp"
+#include "graph/open_inputs.hpp"
 
 namespace qtn::graph {
 namespace {

@@ -264,9 +264,14 @@ std::optional<Tensor> tensor_of(const Attr &value) {
   return std::nullopt;
 }
 
+Attr in_file(Attr value) {
+  if (double *number = std::get_if<double>(&value)) *number = static_cast<float>(*number);
+  return value;
+}
+
 Attrs with(const char *name, Attr value) {
   Attrs attrs;
-  attrs.set(name, std::move(value));
+  attrs.set(name, in_file(std::move(value)));
   return attrs;
 }
 

@@ -191,12 +191,15 @@ void note_given(const NodeProto &node, Scope &scope, std::int64_t opset);
 /// An attribute of integers as a tensor.
 std::optional<Tensor> tensor_of(const Attr &value);
 
+/// An attribute as a file holds it, whose floats are float32.
+Attr in_file(Attr value);
+
 /// Attributes by name and value, one after the other.
 Attrs with(const char *name, Attr value);
 template <class... More>
 Attrs with(const char *name, Attr value, More &&...more) {
   Attrs attrs = with(std::forward<More>(more)...);
-  attrs.set(name, std::move(value));
+  attrs.set(name, in_file(std::move(value)));
   return attrs;
 }
 

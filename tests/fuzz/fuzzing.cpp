@@ -163,11 +163,19 @@ std::uint8_t last_bits(const qtensor *t) {
 }  // namespace
 
 bool is_finite(const qtensor *t) {
+  const Tensor wide = widened(t);
   const auto all = [&](auto zero) {
-    const auto *x = static_cast<const decltype(zero) *>(qtensor_data(t));
-    return std::all_of(x, x + qtensor_nbytes(t) / sizeof zero, [](auto v) { return std::isfinite(v); });
+    const auto *x = static_cast<const decltype(zero) *>(qtensor_data(wide.get()));
+    return std::all_of(x, x + qtensor_nbytes(wide.get()) / sizeof zero, [](auto v) { return std::isfinite(v); });
   };
-  return qtensor_dtype(t) == QTN_FLOAT32 ? all(float{}) : qtensor_dtype(t) != QTN_FLOAT64 || all(double{});
+  switch (qtensor_dtype(wide.get())) {
+    case QTN_FLOAT32:
+      return all(float{});
+    case QTN_FLOAT64:
+      return all(double{});
+    default:
+      return true;
+  }
 }
 
 bool same_bits(const qtensor *a, const qtensor *b, std::string *difference) {

@@ -122,7 +122,7 @@ std::vector<std::int64_t> shape_of(const qtensor *t);
 /// not.
 bool same_bits(const qtensor *a, const qtensor *b, std::string *difference);
 
-/// Whether a row-major tensor of float32 or float64 holds neither NaN nor infinity; others hold none.
+/// Whether it holds neither NaN nor infinity.
 bool is_finite(const qtensor *t);
 
 /// A file of this process in memory, whose content changes; gone when the process ends.

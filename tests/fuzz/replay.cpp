@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fuzz target without a fuzzer, and without sanitizers ten times as fast. It takes files and folders of them, and runs
 //   FILE...                         each of them
-//   --changed FIRST COUNT FILE...   what changes.hpp makes of them by number
+//   --changed FIRST COUNT FILE...   one of them each time, with edits (edits.hpp) that follow from a number
 //   --random FIRST COUNT            numbers alone, from which targets that generate make what they test
 #include <sys/time.h>
 
@@ -14,10 +14,11 @@
 #include <iterator>
 #include <set>
 
-#include "changes.hpp"
-#include "fuzzing.hpp"
+#include "edits.hpp"
 
 namespace {
+
+using Content = std::vector<std::uint8_t>;
 
 void add_files(const std::filesystem::path &path, std::set<std::filesystem::path> &files) {
   if (std::filesystem::is_directory(path)) {
@@ -40,15 +41,29 @@ void tell_number(int signal) {
   std::raise(signal);
 }
 
-fuzz::Content mixed(std::uint64_t n) {
-  std::uint64_t bits = (n + 1) * 0x9e3779b97f4a7c15ULL;
-  bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9ULL;
-  fuzz::Content bytes(sizeof bits);
+std::uint64_t mixed(std::uint64_t n) {
+  const std::uint64_t bits = (n + 1) * 0x9e3779b97f4a7c15ULL;
+  return (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9ULL;
+}
+
+Content random_input(std::uint64_t n) {
+  const std::uint64_t bits = mixed(n);
+  Content bytes(sizeof bits);
   std::memcpy(bytes.data(), &bits, sizeof bits);
   return bytes;
 }
 
-fuzz::Content read(const std::filesystem::path &path) {
+Content changed(const std::vector<Content> &files, std::uint64_t n) {
+  constexpr std::size_t kMostBytes = 64;  // about a dozen edits
+  fuzz::Dice dice(mixed(n));
+  const Content &file = files[dice.next() % files.size()];
+  Content edits(8 + dice.next() % kMostBytes);
+  for (std::uint8_t &byte : edits) byte = static_cast<std::uint8_t>(dice.next());
+  edits[0] |= 1;  // not an input by itself
+  return fuzz::edited(file, edits.data(), edits.size());
+}
+
+Content read(const std::filesystem::path &path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -59,7 +74,7 @@ void run_numbers(std::uint64_t first, std::uint64_t count, const InputOf &input_
   const itimerval limit{{}, {kMostSeconds, 0}};
   for (number = first; number < first + count; ++number) {
     setitimer(ITIMER_PROF, &limit, nullptr);
-    const fuzz::Content bytes = input_of(number);
+    const Content bytes = input_of(number);
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
   std::printf("%llu numbers\n", static_cast<unsigned long long>(count));
@@ -68,26 +83,25 @@ void run_numbers(std::uint64_t first, std::uint64_t count, const InputOf &input_
 }  // namespace
 
 int main(int count, char **arguments) {
-  const bool numbers = count >= 4 && std::strncmp(arguments[1], "--", 2) == 0;
+  const std::string first = count < 2 ? "" : arguments[1];
+  const bool random = first == "--random", numbers = random || first == "--changed";
   std::set<std::filesystem::path> files;
   for (int i = numbers ? 4 : 1; i < count; ++i) add_files(arguments[i], files);
-  const bool random = numbers && std::strcmp(arguments[1], "--random") == 0;
-  if (files.empty() != random) {
-    std::fprintf(stderr, random ? "replay: --random takes no files\n" : "replay: no files\n");
+  if (files.empty() != random || (numbers && count < 4)) {
+    std::fprintf(stderr, "replay: FILE..., --changed FIRST COUNT FILE... or --random FIRST COUNT\n");
     return 1;
   }
   if (numbers) {
     mode = arguments[1];
-    const std::uint64_t first = std::strtoull(arguments[2], nullptr, 10),
-                        many = std::strtoull(arguments[3], nullptr, 10);
-    std::vector<fuzz::Content> contents;
+    std::vector<Content> contents;
     for (const std::filesystem::path &path : files) contents.push_back(read(path));
-    run_numbers(first, many, [&](std::uint64_t n) { return random ? mixed(n) : fuzz::changed(contents, n); });
+    run_numbers(std::strtoull(arguments[2], nullptr, 10), std::strtoull(arguments[3], nullptr, 10),
+                [&](std::uint64_t n) { return random ? random_input(n) : changed(contents, n); });
     return 0;
   }
   for (const std::filesystem::path &path : files) {
     std::fprintf(stderr, "%s\n", path.c_str());  // the last one that is named is the one that fails
-    const fuzz::Content bytes = read(path);
+    const Content bytes = read(path);
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
   std::printf("%zu inputs\n", files.size());
