@@ -3,6 +3,7 @@
 // the place of such nodes, also where somebody else has put these there.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "graph/pattern.hpp"
 #include "onnx/own_functions.hpp"
@@ -156,7 +157,11 @@ class Recognition {
 
   void run() {
     bool any = false;
+    std::set<const ops::OpDef *> operators;
+    for (const Node &node : g_.nodes) operators.insert(node.op);
     for (const std::string &function : function_names()) {
+      const auto wanted = function_operators(function);
+      if (!std::ranges::all_of(wanted, [&](const ops::OpDef *op) { return operators.contains(op); })) continue;
       const Graph body = function_body(function);
       const graph::Uses body_uses(body);
       const Node &last = *graph::maker_of(body, body_uses, body.outputs[0]);

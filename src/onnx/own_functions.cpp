@@ -244,6 +244,13 @@ std::optional<FunctionMeaning> function_meaning(const std::string &domain, const
   return meaning;
 }
 
+std::vector<const ops::OpDef *> function_operators(const std::string &name) {
+  std::vector<const ops::OpDef *> operators;
+  for (const std::span<const Step> steps : find(name)->steps)
+    for (const Step &step : steps) operators.push_back(ops::find_op(step.op));
+  return operators;
+}
+
 Graph function_body(const std::string &name) {
   const Function &f = *find(name);
   Graph g;

@@ -28,6 +28,9 @@ std::vector<std::string> function_names();
 /// nullopt for names that are no function's.
 std::optional<FunctionMeaning> function_meaning(const std::string &domain, const std::string &name);
 
+/// Those of its formula, one or several times each.
+std::vector<const ops::OpDef *> function_operators(const std::string &name);
+
 /// Its formula, with the bits of the operator, in operators of the newest opset.
 graph::Graph function_body(const std::string &name);
 

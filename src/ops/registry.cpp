@@ -19,6 +19,13 @@ constexpr const OpDef *kOps[] = {
 #undef QTN_OP
 };
 
+constexpr std::string_view kNames[] = {
+#define QTN_OP(name) #name,
+#include "ops/ops.inc"
+#undef QTN_OP
+};
+static_assert(std::ranges::is_sorted(kNames), "find_op() looks for names as they are sorted");
+
 struct Retired {
   std::string_view name;
   void (*upgrade)(OldNode &node);
@@ -36,8 +43,8 @@ constexpr Retired kRetired[] = {
 std::span<const OpDef *const> all_ops() { return kOps; }
 
 const OpDef *find_op(std::string_view name) {
-  const auto at = std::find_if(std::begin(kOps), std::end(kOps), [&](const OpDef *op) { return op->name == name; });
-  return at == std::end(kOps) ? nullptr : *at;
+  const auto at = std::ranges::lower_bound(kOps, name, {}, [](const OpDef *op) { return std::string_view(op->name); });
+  return at == std::end(kOps) || (*at)->name != name ? nullptr : *at;
 }
 
 const OpDef *find_op(std::string_view domain, std::string_view name) {

@@ -21,7 +21,7 @@ struct Tree {
     std::map<std::int64_t, std::size_t> next;
     std::int64_t number = -1;
   };
-  std::vector<Place> places{Place{}};
+  std::vector<Place> places{Place{}};  ///< the first one is where all sequences begin
 
   void add(std::span<const std::int64_t> gram, std::int64_t number) {
     std::size_t at = 0;
@@ -94,25 +94,38 @@ Types infer(const Call &call) {
   return {{QTN_FLOAT32, x.rank() == 1 ? Shape{f.width} : Shape{x.dim(0), f.width}}};
 }
 
-/// Counts the sequences of a row, by their numbers; elements of one stand up to `skips` others apart.
-void count(const Form &f, const Tree &tree, std::span<const std::int64_t> row, std::span<float> counts) {
+/// Where each element of a row leads to as the first one of a sequence, 0 where no sequence begins with it.
+std::vector<std::size_t> beginnings(const Tree &tree, std::span<const std::int64_t> row) {
+  std::vector<std::size_t> places(row.size());
+  for (std::size_t i = 0; i < row.size(); ++i)
+    if (const auto found = tree.places[0].next.find(row[i]); found != tree.places[0].next.end())
+      places[i] = found->second;
+  return places;
+}
+
+/// How often each sequence of the pool stands in a row, elements of one up to `skips` others apart.
+Ints count(const Form &f, const Tree &tree, std::span<const std::int64_t> row) {
+  Ints counts(f.columns.size());
   const auto length = static_cast<std::int64_t>(row.size());
-  for (std::int64_t step = 1; step <= std::min(f.skips, std::max<std::int64_t>(length - 1, 0)) + 1; ++step) {
+  const std::vector<std::size_t> firsts = beginnings(tree, row);
+  for (std::int64_t step = 1; step - 1 <= f.skips; ++step) {
     const std::int64_t shortest = step == 1 ? f.shortest : std::max<std::int64_t>(f.shortest, 2);
-    for (std::int64_t first = 0; first < length; ++first) {
-      std::size_t at = 0;
-      std::int64_t taken = 0;
-      for (std::int64_t i = first; i < length && taken < f.longest; i += step) {
-        const auto &next = tree.places[at].next;
+    // No sequence that is long enough begins behind these.
+    const std::int64_t begins = shortest - 1 > (length - 1) / step ? 0 : length - (shortest - 1) * step;
+    if (begins == 0) break;
+    for (std::int64_t first = 0; first < begins; ++first) {
+      std::size_t at = firsts[static_cast<std::size_t>(first)];
+      for (std::int64_t taken = 1, i = first; at != 0; ++taken) {
+        const auto &[next, number] = tree.places[at];
+        if (taken >= shortest && number >= 0) ++counts[static_cast<std::size_t>(number)];
+        if (taken == f.longest || next.empty() || length - i <= step) break;
+        i += step;
         const auto found = next.find(row[static_cast<std::size_t>(i)]);
-        if (found == next.end()) break;
-        at = found->second;
-        const std::int64_t number = tree.places[at].number;
-        if (++taken >= shortest && number >= 0)
-          counts[static_cast<std::size_t>(f.columns[static_cast<std::size_t>(number)])] += 1;
+        at = found == next.end() ? 0 : found->second;
       }
     }
   }
+  return counts;
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
@@ -123,12 +136,15 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const std::size_t rows = call.in(0)->rank() == 1 ? 1 : static_cast<std::size_t>(call.in(0)->dim(0));
   const std::size_t length = rows == 0 ? 0 : x.size() / rows;
   for (std::size_t r = 0; r < rows; ++r) {
-    const std::span<float> counts(outputs[0].as<float>() + r * width, width);
-    std::ranges::fill(counts, 0.0f);
-    count(f, tree, std::span(x).subspan(r * length, length), counts);
-    for (std::size_t c = 0; f.mode != "TF" && c < width; ++c) {
+    const Ints counts = count(f, tree, std::span(x).subspan(r * length, length));
+    Ints sums(width);
+    for (std::size_t number = 0; number < counts.size(); ++number)
+      sums[static_cast<std::size_t>(f.columns[number])] += counts[number];
+    float *y = outputs[0].as<float>() + r * width;
+    for (std::size_t c = 0; c < width; ++c) {
+      const auto times = static_cast<float>(sums[c]);
       const float weight = c < f.weights.size() ? static_cast<float>(f.weights[c]) : 1;
-      counts[c] = f.mode == "TFIDF" ? counts[c] * weight : counts[c] > 0 ? weight : 0;
+      y[c] = f.mode == "TF" ? times : f.mode == "TFIDF" ? times * weight : times > 0 ? weight : 0;
     }
   }
 }
