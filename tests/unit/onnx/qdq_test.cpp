@@ -263,6 +263,12 @@ void integer_inputs(void **) {
   text.input_type = QTN_UINT8;
   const graph::Graph g = parse(text.bytes());
   assert_true(op_names(g) == (Ops{"DequantizeLinear", "Relu", "QuantizeLinear"}));
+  // One layer between integers is one on grids, as one among others.
+  for (const char *name : {"d", "r"}) expect_quantizer(named(g, name), 0.5f, 3);
+  ModelText real = model({dq("x", "d"), {"Relu", {"d"}, {"y"}}});
+  real.input_type = QTN_UINT8;
+  real.output_type = QTN_FLOAT32;
+  assert_true(!named(parse(real.bytes()), "d").quantizer);
   const std::uint8_t bytes[] = {0, 9};
   const Tensor x = Tensor::from<std::uint8_t>(QTN_UINT8, {1, 2}, bytes);
   assert_true(int_values(graph::evaluate(g, std::span(&x, 1))[0], "y") == (Ints{3, 9}));
