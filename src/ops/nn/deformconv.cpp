@@ -40,17 +40,54 @@ Types infer(const Call &call) {
   return {{x.dtype(), {x.dim(0), w.dim(0), window.out[0], window.out[1]}}};
 }
 
+struct Image {
+  std::int64_t height, width;
+};
+
+/// Where a tap lies: the pixel above it and to its left, and how far it is from that.
+template <class T>
+struct Place {
+  std::int64_t row, column;
+  T down, right;
+  bool is_inside;  ///< all four pixels around it
+};
+
+/// Beside pixels that are zero where it lies a whole pixel outside, or nowhere.
+template <class T>
+Place<T> place_of(const Image &image, T row, T column) {
+  const bool is_near =
+      row > -1 && row < static_cast<T>(image.height) && column > -1 && column < static_cast<T>(image.width);
+  if (!is_near) return {-2, -2, 0, 0, false};
+  const T top = std::floor(row), left = std::floor(column);
+  const auto r = static_cast<std::int64_t>(top), c = static_cast<std::int64_t>(left);
+  return {r, c, row - top, column - left, r >= 0 && c >= 0 && r + 1 < image.height && c + 1 < image.width};
+}
+
 /// Between the four pixels around a place; zero outside.
 template <class T>
-T sample(const T *plane, std::int64_t height, std::int64_t width, T row, T column) {
-  if (!(row > -1 && row < static_cast<T>(height) && column > -1 && column < static_cast<T>(width))) return 0;
-  const T top = std::floor(row), left = std::floor(column), down = row - top, right = column - left;
-  const auto r = static_cast<std::int64_t>(top), c = static_cast<std::int64_t>(left);
-  const auto pixel = [&](std::int64_t i, std::int64_t j) {
-    return i >= 0 && i < height && j >= 0 && j < width ? plane[i * width + j] : T(0);
+T sample(const T *plane, const Image &image, const Place<T> &p) {
+  const auto between = [&](const auto &pixel) {
+    return (1 - p.down) * ((1 - p.right) * pixel(0, 0) + p.right * pixel(0, 1)) +
+           p.down * ((1 - p.right) * pixel(1, 0) + p.right * pixel(1, 1));
   };
-  return (1 - down) * ((1 - right) * pixel(r, c) + right * pixel(r, c + 1)) +
-         down * ((1 - right) * pixel(r + 1, c) + right * pixel(r + 1, c + 1));
+  if (p.is_inside) {
+    const T *first = plane + p.row * image.width + p.column;
+    return between([&](std::int64_t i, std::int64_t j) { return first[i * image.width + j]; });
+  }
+  return between([&](std::int64_t i, std::int64_t j) {
+    const std::int64_t r = p.row + i, c = p.column + j;
+    return r >= 0 && r < image.height && c >= 0 && c < image.width ? plane[r * image.width + c] : T(0);
+  });
+}
+
+/// The places of a tap for a row of outputs, moved by `down` and `right`.
+template <class T>
+void find_places(const Window &win, const Image &image, std::int64_t tap, std::int64_t row, const T *down,
+                 const T *right, Place<T> *places) {
+  const std::int64_t i = row * win.stride[0] - win.pad_begin[0] + tap / win.kernel[1] * win.dilation[0],
+                     j = tap % win.kernel[1] * win.dilation[1] - win.pad_begin[1];
+  for (std::int64_t o = 0; o < win.out[1]; ++o)
+    places[o] = place_of(image, static_cast<T>(i) + down[o], static_cast<T>(o * win.stride[1] + j) + right[o]);
 }
 
 /// Columns of samples, one image after the other, and a product with the weights of each group.
@@ -59,34 +96,34 @@ void convolve(const Call &call, const Tensor &y) {
   const Tensor &x = *call.in(0), &w = *call.in(1), &offset = *call.in(2);
   const Window win = conv_window(call.attrs, x.shape(), w.shape());
   const std::int64_t group = call.attrs.get_int("group", 1), parts = call.attrs.get_int("offset_group", 1);
-  const std::int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3), taps = win.taps_count(),
-                     out = win.outputs_count(), filters = w.dim(0) / group, depth = w.dim(1) * taps;
+  const std::int64_t channels = x.dim(1), taps = win.taps_count(), out = win.outputs_count(),
+                     filters = w.dim(0) / group, depth = w.dim(1) * taps, of_part = channels / parts;
+  const Image image{x.dim(2), x.dim(3)};
   CountedVector<T> columns((Size(channels) * taps * out).value());
   const T *mask = call.in(4) ? call.in(4)->as<const T>() : nullptr;
   for (std::int64_t n = 0; n < x.dim(0); ++n) {
-    parallel_for(static_cast<std::size_t>(channels), [&](std::size_t index) {
-      const auto c = static_cast<std::int64_t>(index), part = c / (channels / parts);
-      const T *plane = x.as<const T>() + (n * channels + c) * height * width;
-      T *to = columns.data() + c * taps * out;
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        const std::int64_t of_tap = (n * parts + part) * taps + tap;
-        const T *rows = offset.as<const T>() + 2 * of_tap * out, *shifts = rows + out;
-        for (std::int64_t o = 0; o < out; ++o) {
-          const std::int64_t i = o / win.out[1] * win.stride[0] - win.pad_begin[0] +
-                                 tap / win.kernel[1] * win.dilation[0],
-                             j = o % win.out[1] * win.stride[1] - win.pad_begin[1] +
-                                 tap % win.kernel[1] * win.dilation[1];
-          const T v = sample(plane, height, width, static_cast<T>(i) + rows[o], static_cast<T>(j) + shifts[o]);
-          *to++ = mask ? v * mask[of_tap * out + o] : v;
+    parallel_for(static_cast<std::size_t>(parts * taps), [&](std::size_t index) {
+      const auto at = static_cast<std::int64_t>(index), part = at / taps, tap = at % taps;
+      const T *down = offset.as<const T>() + 2 * (n * parts * taps + at) * out, *right = down + out;
+      const T *gates = mask ? mask + (n * parts * taps + at) * out : nullptr;
+      const std::int64_t length = win.out[1];
+      CountedVector<Place<T>> places(static_cast<std::size_t>(length));
+      for (std::int64_t begin = 0; begin < out; begin += length) {
+        find_places(win, image, tap, begin / length, down + begin, right + begin, places.data());
+        for (std::int64_t c = part * of_part; c < (part + 1) * of_part; ++c) {
+          const T *plane = x.as<const T>() + (n * channels + c) * image.height * image.width;
+          T *to = columns.data() + (c * taps + tap) * out + begin;
+          for (std::int64_t o = 0; o < length; ++o) to[o] = sample(plane, image, places[static_cast<std::size_t>(o)]);
+          for (std::int64_t o = 0; gates && o < length; ++o) to[o] *= gates[begin + o];
         }
       }
     });
-    T *image = y.as<T>() + n * w.dim(0) * out;
+    T *results = y.as<T>() + n * w.dim(0) * out;
     for (std::int64_t f = 0; f < w.dim(0); ++f)
-      std::fill_n(image + f * out, out, call.in(3) ? call.in(3)->as<const T>()[f] : T(0));
+      std::fill_n(results + f * out, out, call.in(3) ? call.in(3)->as<const T>()[f] : T(0));
     for (std::int64_t g = 0; g < group; ++g)
       blas::gemm(filters, out, depth, T(1), w.as<const T>() + g * filters * depth, {depth},
-                 columns.data() + g * depth * out, {out}, T(1), image + g * filters * out, out);
+                 columns.data() + g * depth * out, {out}, T(1), results + g * filters * out, out);
   }
 }
 

@@ -51,14 +51,15 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
   const Shape pooled = pooled_shape(call), strides = y.strides();
   const std::int64_t count = element_count(pooled);
+  const bool is_same = y.shape() == pooled;
   std::fill_n(y.as<std::byte>(), y.nbytes(), std::byte{0});
   const auto *indices = call.in(1)->as<const std::int64_t>();
   dispatch_width(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < x.count(); ++i) {
-      std::int64_t rest = indices[i], at = 0;
+      std::int64_t rest = indices[i], at = is_same ? rest : 0;
       if (rest < 0 || rest >= count) fail(QTN_EINVAL, kName, ": index ", rest, " is outside of ", to_string(pooled));
-      for (std::size_t axis = pooled.size(); axis-- > 0; rest /= pooled[axis])
+      for (std::size_t axis = is_same ? 0 : pooled.size(); axis-- > 0; rest /= pooled[axis])
         at += rest % pooled[axis] * strides[axis];
       y.as<T>()[at] = x.as<const T>()[i];
     }

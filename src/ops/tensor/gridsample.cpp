@@ -147,33 +147,51 @@ struct Taps {
   }
 };
 
+/// The taps of place i of all, counted from the first one of the first image on.
+Taps taps_of(const Tensor &x, const Shape &strides, const Tensor &grid, const Rule &rule, std::int64_t i) {
+  const std::size_t axes = x.rank() - 2;
+  Taps taps;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const Axis along{x.dim(axis + 2), strides[axis + 2], rule};
+    const std::int64_t k = i * static_cast<std::int64_t>(axes) + static_cast<std::int64_t>(axes - 1 - axis);
+    const double given =
+        grid.dtype() == QTN_FLOAT64 ? grid.as<const double>()[k] : static_cast<double>(grid.as<const float>()[k]);
+    taps.cross({along, along.place(given)});
+  }
+  return taps;
+}
+
+template <class T>
+T sample(const T *plane, const Taps &taps) {
+  const auto part = [&](std::size_t t) {
+    return static_cast<double>(plane[taps.list[t].offset]) * taps.list[t].weight;
+  };
+  if (taps.count == 4) return static_cast<T>(part(0) + part(1) + part(2) + part(3));  // most are between four pixels
+  double sum = 0;
+  for (std::size_t t = 0; t < taps.count; ++t) sum += part(t);
+  return static_cast<T>(sum);
+}
+
+/// Places next to each other are looked up once for all channels.
 template <class T>
 void sample(const Tensor &x, const Tensor &grid, const Tensor &y, const Rule &rule) {
-  const std::size_t axes = x.rank() - 2;
+  constexpr std::int64_t kPlaces = 16;
   const Shape strides = contiguous_strides(x.shape());
   const std::int64_t channels = x.dim(1), in = element_count(x.shape(), 2, x.rank()),
                      out = element_count(y.shape(), 2, y.rank());
-  const std::int64_t places = y.dim(0) * out,
-                     task = std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(1, channels));
-  parallel_for(static_cast<std::size_t>((places + task - 1) / task), [&](std::size_t index) {
-    const std::int64_t begin = static_cast<std::int64_t>(index) * task;
-    for (std::int64_t i = begin; i < std::min(places, begin + task); ++i) {
-      const std::int64_t image = i / out;
-      Taps taps;
-      for (std::size_t axis = 0; axis < axes; ++axis) {
-        const Axis along{x.dim(axis + 2), strides[axis + 2], rule};
-        const std::int64_t k = i * static_cast<std::int64_t>(axes) + static_cast<std::int64_t>(axes - 1 - axis);
-        const double given =
-            grid.dtype() == QTN_FLOAT64 ? grid.as<const double>()[k] : static_cast<double>(grid.as<const float>()[k]);
-        taps.cross({along, along.place(given)});
-      }
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const T *plane = x.as<const T>() + (image * channels + c) * in;
-        double sum = 0;
-        for (std::size_t t = 0; t < taps.count; ++t)
-          sum += static_cast<double>(plane[taps.list[t].offset]) * taps.list[t].weight;
-        y.as<T>()[(image * channels + c) * out + i % out] = static_cast<T>(sum);
-      }
+  const std::int64_t blocks = (out + kPlaces - 1) / kPlaces,
+                     task = std::max<std::int64_t>(1, (1 << 11) / std::max<std::int64_t>(1, channels));
+  parallel_for(static_cast<std::size_t>((y.dim(0) * blocks + task - 1) / task), [&](std::size_t index) {
+    const std::int64_t first = static_cast<std::int64_t>(index) * task;
+    for (std::int64_t block = first; block < std::min(y.dim(0) * blocks, first + task); ++block) {
+      const std::int64_t image = block / blocks, begin = block % blocks * kPlaces,
+                         count = std::min(kPlaces, out - begin);
+      std::array<Taps, kPlaces> taps;
+      for (std::int64_t i = 0; i < count; ++i)
+        taps[static_cast<std::size_t>(i)] = taps_of(x, strides, grid, rule, image * out + begin + i);
+      for (std::int64_t c = image * channels; c < (image + 1) * channels; ++c)
+        for (std::int64_t i = 0; i < count; ++i)
+          y.as<T>()[c * out + begin + i] = sample(x.as<const T>() + c * in, taps[static_cast<std::size_t>(i)]);
     }
   });
 }
