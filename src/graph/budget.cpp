@@ -14,7 +14,9 @@ namespace qtn::graph {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{16} << 20, kPerConstantByte = 4;
-constexpr double kWork = 1 << 29;          // about half a second
+constexpr double kWork = 1 << 29;  // about half a second
+constexpr std::size_t kShapeBytes = std::size_t{1} << 20;
+constexpr double kShapeWork = 1 << 22;
 constexpr double kProductsAtOnce = 32;     // of matrices of floats, which BLAS multiplies
 constexpr double kWorkOfRuns = 1ll << 34;  // products are fast there, too
 // Decoders make much of small inputs, but not of small weights; attention makes much of small weights, but not of few
@@ -59,7 +61,9 @@ void check_run(std::size_t bytes, std::size_t most) {
 }
 
 FoldBudget::FoldBudget(std::size_t constants)
-    : bytes_((Size(constants) * kPerConstantByte + kBytes).value()), work_(kWork + static_cast<double>(constants)) {}
+    : FoldBudget((Size(constants) * kPerConstantByte + kBytes).value(), kWork + static_cast<double>(constants)) {}
+
+FoldBudget FoldBudget::of_shapes() { return {kShapeBytes, kShapeWork}; }
 
 bool FoldBudget::take(std::size_t bytes) {
   if (bytes > bytes_) return false;

@@ -40,6 +40,9 @@ class FoldBudget {
   /// Results may take some memory in any case, and more beside `constants` bytes of a file.
   explicit FoldBudget(std::size_t constants);
 
+  /// For lists of dimensions and the like, and not for what a batch of thousands makes of these.
+  static FoldBudget of_shapes();
+
   /// Whether running the node is within what is left, from which it is taken then. Throws QTN_EUNSUPPORTED where what
   /// is not would take every run far longer.
   bool take(const Node &node, std::span<const Tensor *const> operands, std::span<const ops::TensorType> results);
@@ -49,6 +52,8 @@ class FoldBudget {
   bool take(std::size_t bytes);
 
  private:
+  FoldBudget(std::size_t bytes, double work) : bytes_(bytes), work_(work) {}
+
   std::size_t bytes_;
   double work_;              ///< elements that are read or written, and products: what takes about a nanosecond
   double left_to_runs_ = 0;  ///< all of these, however fast

@@ -2,6 +2,7 @@
 #include "graph/edges.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
@@ -49,6 +50,46 @@ bool passes_integers(const Graph &g, const Node &node) {
   if (node.clamp || !is_8bit_activation(q)) return false;
   const QuantizerPtr own = constant_grid(g, node, q->numerics());
   return own && *own == *q;
+}
+
+void extend_grids(Graph &g, std::optional<Numerics> given) {
+  const auto on_grid = std::ranges::find_if(g.values, [](const Value &v) { return v.quantizer != nullptr; });
+  const bool has_grids = on_grid != g.values.end();
+  const Numerics numerics = given.value_or(has_grids ? on_grid->quantizer->numerics() : Numerics::onnx);
+  const Uses uses(g);
+  const auto at = [](ValueId v) { return static_cast<std::size_t>(v); };
+  const auto is_free = [&](ValueId v) {
+    const Value &value = g.value(v);
+    return !value.is_constant() && !value.quantizer && value.dtype.value_or(QTN_FLOAT32) == QTN_FLOAT32;
+  };
+  std::map<ValueId, QuantizerPtr> taken, stored;  // what is made of integers, and what becomes integers
+  std::vector<bool> seen(g.values.size(), false);
+  for (const Node &node : g.nodes) {
+    const QuantizerPtr q = constant_grid(g, node, numerics);
+    if (!q) continue;
+    if (node.op->coding == ops::Coding::to_reals) {
+      if (is_free(node.outputs[0])) taken.emplace(node.outputs[0], q);
+      continue;
+    }
+    const ValueId x = node.inputs[0];
+    if (seen[at(x)] || taken.contains(x)) continue;  // all of its readers have been looked at
+    seen[at(x)] = true;
+    const auto stores_so = [&](std::int32_t reader) {
+      const Node &other = g.nodes[at(reader)];
+      const QuantizerPtr grid =
+          other.op->coding == ops::Coding::to_integers ? constant_grid(g, other, numerics) : nullptr;
+      return grid && *grid == *q;
+    };
+    if (is_free(x) && uses.producer[at(x)] >= 0 && !uses.is_output[at(x)] &&
+        std::ranges::all_of(uses.consumers[at(x)], stores_so))
+      stored.emplace(x, q);
+  }
+  if (!has_grids && (taken.empty() || stored.empty())) return;
+  for (const auto *values : {&taken, &stored})
+    for (const auto &[v, q] : *values) {
+      g.value(v).quantizer = q;
+      g.value(v).dtype = QTN_FLOAT32;
+    }
 }
 
 }  // namespace qtn::graph

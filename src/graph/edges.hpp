@@ -17,4 +17,10 @@ QuantizerPtr constant_grid(const Graph &g, const Node &node, Numerics numerics);
 /// integers stay what they are.
 bool passes_integers(const Graph &g, const Node &node);
 
+/// A DequantizeLinear of integers that the graph is given, or another node makes, has a result on its grid, and so has
+/// what a QuantizeLinear alone makes into integers that the graph returns, or another node reads. Where the graph has
+/// neither both nor other values on grids, weights among them, it is float, and stays so. So does a reader find grids, and
+/// what makes a graph for a file has to. Without `numerics` the graph's other grids say them.
+void extend_grids(Graph &g, std::optional<Numerics> numerics = {});
+
 }  // namespace qtn::graph

@@ -25,11 +25,11 @@ std::vector<std::optional<ops::TensorType>> trial_types(const Graph &g) {
   const auto batch_of_one = declared_input_types(g, 1),
              inputs = batch_of_one ? batch_of_one : trial_input_types(g, kLength);
   if (!inputs) return std::vector<std::optional<ops::TensorType>>(g.values.size());
-  PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
+  PartlyInferred inferred = try_types(g, *inputs, Misfit::stops);
   if (!inferred.misfits || !batch_of_one || !has_open_dimension(g)) return std::move(inferred.types);
   for (const std::int64_t batch : kOtherBatches) {
     try {
-      return infer_partly(g, *declared_input_types(g, batch)).types;
+      return try_types(g, *declared_input_types(g, batch)).types;
     } catch (const Error &) {
       // Nor does this one.
     }

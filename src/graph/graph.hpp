@@ -156,6 +156,10 @@ enum class Misfit { throws, stops };
 PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs,
                             std::span<const Tensor> values = {}, Misfit misfit = Misfit::throws);
 
+/// The same for types alone, as a trial that nothing is run after: values are computed as far as shapes take them, not
+/// where they are many.
+PartlyInferred try_types(const Graph &g, std::span<const ops::TensorType> inputs, Misfit misfit = Misfit::throws);
+
 /// Whether shapes may depend on the values of inputs: on short lists, such as sizes or scales.
 bool may_say_shapes(const ops::TensorType &input);
 

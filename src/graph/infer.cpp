@@ -171,6 +171,11 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
   return walk(g, inputs, values, misfit, Branches::stop, budget);
 }
 
+PartlyInferred try_types(const Graph &g, std::span<const ops::TensorType> inputs, Misfit misfit) {
+  FoldBudget budget = FoldBudget::of_shapes();
+  return walk(g, inputs, {}, misfit, Branches::stop, budget);
+}
+
 PartlyInferred infer_branches(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
   FoldBudget budget(kConstants);
   return walk(g, inputs, values, Misfit::throws, Branches::taken, budget);

@@ -45,12 +45,15 @@ class TableFinder {
     if (!node.op->elementwise || node.outputs.size() != 1 || node.outputs[0] == kNoValue || !is_float_(node.outputs[0]))
       return false;
     std::vector<ValueId> activations;
-    for (const ValueId v : node.inputs) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
       if (v == kNoValue) continue;
-      if (!g_.value(v).is_constant())
+      if (!g_.value(v).is_constant()) {
+        if (i >= node.op->numbers_from) return false;
         activations.push_back(v);
-      else if (g_.value(v).constant.count() != 1)
+      } else if (g_.value(v).constant.count() != 1) {
         return false;
+      }
     }
     if (!std::ranges::all_of(activations, is_float_)) return false;
     for (const ValueId v : activations) open_.insert({uses_.producer[static_cast<std::size_t>(v)], v});
@@ -61,8 +64,9 @@ class TableFinder {
   const Graph &g_;
   const Uses &uses_;
   const std::function<bool(ValueId)> &is_float_;
-  std::vector<std::size_t> nodes_;                     // the last one first
-  std::set<std::pair<std::int32_t, ValueId>> open_;  // what they read from others, by maker: the latest is looked at next
+  std::vector<std::size_t> nodes_;  // the last one first
+  // What they read from others, by maker: the latest is looked at next.
+  std::set<std::pair<std::int32_t, ValueId>> open_;
 };
 
 }  // namespace

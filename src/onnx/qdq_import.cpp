@@ -47,7 +47,7 @@ class QdqImporter {
       if (g_.nodes[n].op == &kDequantizeLinear) dequantize_constant(n);
     }
     rebuild();
-    pass_integers();
+    graph::extend_grids(g_, numerics_);
   }
 
  private:
@@ -278,43 +278,6 @@ class QdqImporter {
       for (ValueId &v : node.inputs)
         if (v != kNoValue) v = alias_[at(v)];
     for (ValueId &v : g_.outputs) v = alias_[at(v)];
-  }
-
-  /// A DequantizeLinear of integers that the graph is given, or another node makes, has a result on its grid, and so has
-  /// what a QuantizeLinear alone makes into integers that the graph returns, or another node reads. Where the graph has
-  /// neither both nor other values on grids, it is float, or has nothing but weights in integers, and stays so.
-  void pass_integers() {
-    const bool has_grids =
-        std::ranges::any_of(g_.values, [](const auto &v) { return v.quantizer && !v.is_constant(); });
-    const graph::Uses uses(g_);
-    const auto is_free = [&](ValueId v) {
-      const graph::Value &value = g_.value(v);
-      return !value.is_constant() && !value.quantizer && value.dtype.value_or(QTN_FLOAT32) == QTN_FLOAT32;
-    };
-    std::map<ValueId, QuantizerPtr> taken, stored;  // what is made of integers, and what becomes integers
-    std::vector<bool> seen(g_.values.size(), false);
-    for (const Node &node : g_.nodes) {
-      const QuantizerPtr q = graph::constant_grid(g_, node, numerics_);
-      if (!q) continue;
-      if (node.op == &kDequantizeLinear) {
-        if (is_free(node.outputs[0])) taken.emplace(node.outputs[0], q);
-        continue;
-      }
-      const ValueId x = node.inputs[0];
-      if (seen[at(x)] || taken.contains(x)) continue;  // all of its readers have been looked at
-      seen[at(x)] = true;
-      const auto stores_so = [&](std::int32_t reader) {
-        const Node &other = g_.nodes[at(reader)];
-        const QuantizerPtr grid = other.op == &kQuantizeLinear ? graph::constant_grid(g_, other, numerics_) : nullptr;
-        return grid && *grid == *q;
-      };
-      if (is_free(x) && uses.producer[at(x)] >= 0 && !uses.is_output[at(x)] &&
-          std::ranges::all_of(uses.consumers[at(x)], stores_so))
-        stored.emplace(x, q);
-    }
-    if (!has_grids && (taken.empty() || stored.empty())) return;
-    for (const auto *values : {&taken, &stored})
-      for (const auto &[v, q] : *values) set_quantizer(v, q);
   }
 
   graph::Graph &g_;

@@ -38,7 +38,9 @@ namespace {
 /// Why nodes do not fit together for a batch of that size; nullopt where they do.
 std::optional<Error> misfit(const graph::Graph &g, std::int64_t batch) {
   try {
-    graph::infer_partly(g, *graph::declared_input_types(g, batch));
+    const std::vector<ops::TensorType> inputs = *graph::declared_input_types(g, batch);
+    // One image also tells what of constants alone would make every run far longer.
+    batch == 1 ? graph::infer_partly(g, inputs) : graph::try_types(g, inputs);
     return std::nullopt;
   } catch (const Error &e) {
     return e;

@@ -138,6 +138,9 @@ struct OpDef {
   /// operand with scalar constants beside it is a table of 256 entries.
   bool elementwise = false;
 
+  /// Inputs from this one on are one number each, whatever shape the first ones have.
+  std::size_t numbers_from = kVariadic;
+
   /// Whether (under these attributes) outputs are inputs' elements moved about or chosen among: integers pass through
   /// unchanged and all quantized operands share one quantizer. nullptr: never.
   bool (*moves)(const Attrs &attrs) = nullptr;

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/choose_options.hpp"
+#include "graph/edges.hpp"
 #include "graph/facts.hpp"
 #include "graph/passes/quantize_attention.hpp"
 #include "graph/tensors.hpp"
@@ -61,6 +62,7 @@ class Converter {
     }
     if (!training_) graph::quantize_attention(g_, [&](const Node &node) { return attention_mode(node); });
     graph::remove_dead(g_);
+    graph::extend_grids(g_);
     return std::move(g_);
   }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "core/integer_type.hpp"
+#include "graph/edges.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes/quantize_attention.hpp"
@@ -135,6 +136,7 @@ Graph quantize_dynamic(const Graph &float_graph, const Config &config, const Dyn
       return settings ? settings->attention : graph::AttentionMode::in_float;
     });
   Dynamic(g, config, options).run();
+  graph::extend_grids(g);
   return g;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/weights_only.hpp"
 
+#include "graph/edges.hpp"
 #include "graph/facts.hpp"
 #include "graph/pipelines.hpp"
 #include "quant/stored_weights.hpp"
@@ -33,6 +34,7 @@ graph::Graph quantize_weights(const graph::Graph &float_graph, const WeightsOnly
     if (!stored.quantize_table(node, fitting) && has_stored_weights(g, node)) stored.quantize_product(node, fitting);
   }
   graph::remove_dead(g);
+  graph::extend_grids(g);
   return g;
 }
 

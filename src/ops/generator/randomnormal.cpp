@@ -21,6 +21,7 @@ const OpDef kRandomNormal{.name = "RandomNormal",
                           .attrs = kAttrs,
                           .infer = infer,
                           .run = run_normal,
+                          .work = work_of_normal,
                           .output_dtype = output_dtype_or_input};
 
 }  // namespace qtn::ops

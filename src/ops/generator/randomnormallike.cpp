@@ -19,6 +19,7 @@ const OpDef kRandomNormalLike{.name = "RandomNormalLike",
                               .infer = infer,
                               .run = run_normal,
                               .reads_shapes = true,
+                              .work = work_of_normal,
                               .output_dtype = output_dtype_or_input};
 
 }  // namespace qtn::ops

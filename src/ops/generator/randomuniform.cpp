@@ -21,6 +21,7 @@ const OpDef kRandomUniform{.name = "RandomUniform",
                            .attrs = kAttrs,
                            .infer = infer,
                            .run = run_uniform,
+                           .work = work_of_uniform,
                            .output_dtype = output_dtype_or_input};
 
 }  // namespace qtn::ops

@@ -19,6 +19,7 @@ const OpDef kRandomUniformLike{.name = "RandomUniformLike",
                                .infer = infer,
                                .run = run_uniform,
                                .reads_shapes = true,
+                               .work = work_of_uniform,
                                .output_dtype = output_dtype_or_input};
 
 }  // namespace qtn::ops

@@ -82,6 +82,7 @@ const OpDef kClip{.name = "Clip",
                   .infer = infer,
                   .run = run,
                   .elementwise = true,
+                  .numbers_from = 1,
                   .backward = backward,
                   .keeps = {.inputs = {1, 2}, .outputs = true},
                   .upgrade = upgrade};

@@ -353,6 +353,27 @@ void what_is_refused(void **) {
   expect_error(QTN_EINVAL, "unknown attribute \"quantize_outputs\"", [&] { config.set("tensor:y", &kOutputs); });
 }
 
+/// Integers that the file makes itself, and reads as an output, too: memory has the grids that a reader finds.
+void pairs_of_the_file(void **) {
+  graph::Graph g = GraphBuilder()
+                       .input("x", kImage)
+                       .constant("s", Tensor::scalar(0.03f))
+                       .constant("z", Tensor::from<std::int8_t>(QTN_INT8, {}, std::vector<std::int8_t>{0}))
+                       .node("QuantizeLinear", "q", {"x", "s", "z"}, {"integers"})
+                       .node("DequantizeLinear", "d", {"integers", "s", "z"}, {"real"})
+                       .node("ReduceMean", "m", {"real"}, {"y"})
+                       .build({"y", "integers"});
+  PreparedModel p = prepare(g, kByTensor);
+  const Tensor x = GraphBuilder::ramp(kImage);
+  const Tensor *inputs[] = {&x};
+  calibrate(p, inputs);
+  const graph::Graph made = convert(p, nullptr);
+  const auto grid = [](const graph::Graph &of) { return value_named(of, "real").quantizer; };
+  assert_true(grid(made) && value_named(made, "y").quantizer);
+  for (const graph::Graph &read : read_again(made)) assert_true(grid(read) && *grid(read) == *grid(made));
+  expect_same_from_files(made, x);
+}
+
 }  // namespace
 }  // namespace qtn::quant
 
@@ -374,6 +395,7 @@ int main() {
       cmocka_unit_test(anywhere),
       cmocka_unit_test(unasked_again),
       cmocka_unit_test(what_is_refused),
+      cmocka_unit_test(pairs_of_the_file),
   };
   return cmocka_run_group_tests_name("boundaries", tests, nullptr, nullptr);
 }
