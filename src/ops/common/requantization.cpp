@@ -103,7 +103,8 @@ Tensor run_on_bytes(const OpDef &op, const Call &call, const QuantizerPtr &y, co
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i] || inputs[i]->count() != 1) continue;
     // Without axes, which the result would have too.
-    scalars[i] = (inputs[i]->quantized() ? dequantize(*inputs[i]) : inputs[i]->to_contiguous()).reshaped({});
+    const bool is_on_axis = inputs[i]->quantized() && !inputs[i]->quantizer()->per_tensor();
+    scalars[i] = (is_on_axis ? dequantize(*inputs[i]) : inputs[i]->to_contiguous()).reshaped({});
     inputs[i] = &scalars[i];
   }
   return run_quantized_op(op, {call.attrs, inputs, 1}, std::span(&y, 1), clamp)[0];

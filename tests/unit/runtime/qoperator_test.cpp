@@ -2,6 +2,7 @@
 // Networks whose nodes take integers: both engines against ONNX Runtime, to the bit.
 #include "onnx/onnx.hpp"
 #include "onnx/qdq.hpp"
+#include "ops/common/requantization.hpp"
 #include "ops/support.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
@@ -141,6 +142,23 @@ void moved_tables(void **) {
     if (node["op"] == "MatMul" && node["dtype"] != "int8") fail_test("not in integers: ", node.dump());
 }
 
+/// A sum with one integer is a table, whose entries are sums of integers as those with many.
+void one_integer_beside_many(void **) {
+  const QuantizerPtr grid = per_tensor(QTN_UINT8, 0.00390625, 59), other = per_tensor(QTN_UINT8, 0.04296875, 156),
+                     sums = per_tensor(QTN_UINT8, 0.0546875, 227);
+  const Tensor x = dequantize(ops::all_bytes(grid));
+  std::vector<Tensor> results;
+  for (const Shape &shape : {Shape{}, Shape{256}}) {
+    const Tensor integers(QTN_UINT8, shape, other);
+    std::fill_n(integers.as<std::uint8_t>(), integers.count(), std::uint8_t{125});
+    graph::Graph g =
+        GraphBuilder().input("x", {256}).constant("c", integers).node("Add", "sum", {"x", "c"}, {"y"}).build({"y"});
+    for (graph::Value &value : g.values) value.quantizer = value.name == "x" ? grid : value.name == "c" ? other : sums;
+    for (const runtime::Engine engine : kEngines) results.push_back(run_session(g, engine, x)[0]);
+  }
+  for (const Tensor &result : results) expect_equal(result, results[0], 0, "a sum");
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -151,6 +169,7 @@ int main() {
       cmocka_unit_test(qtn::test::network_between_integers),
       cmocka_unit_test(qtn::test::integers_beside_quantized_values),
       cmocka_unit_test(qtn::test::moved_tables),
+      cmocka_unit_test(qtn::test::one_integer_beside_many),
   };
   return cmocka_run_group_tests_name("runtime/qoperator", tests, nullptr, nullptr);
 }
