@@ -102,20 +102,18 @@ void convolve(const Call &call, const Tensor &y) {
   CountedVector<T> columns((Size(channels) * taps * out).value());
   const T *mask = call.in(4) ? call.in(4)->as<const T>() : nullptr;
   for (std::int64_t n = 0; n < x.dim(0); ++n) {
-    parallel_for(static_cast<std::size_t>(parts * taps), [&](std::size_t index) {
-      const auto at = static_cast<std::int64_t>(index), part = at / taps, tap = at % taps;
-      const T *down = offset.as<const T>() + 2 * (n * parts * taps + at) * out, *right = down + out;
-      const T *gates = mask ? mask + (n * parts * taps + at) * out : nullptr;
-      const std::int64_t length = win.out[1];
+    parallel_for(static_cast<std::size_t>(parts * taps * win.out[0]), [&](std::size_t index) {
+      const auto at = static_cast<std::int64_t>(index), row = at % win.out[0], of_tap = at / win.out[0],
+                 part = of_tap / taps, tap = of_tap % taps, length = win.out[1], begin = row * length;
+      const T *down = offset.as<const T>() + 2 * (n * parts * taps + of_tap) * out + begin, *right = down + out;
+      const T *gates = mask ? mask + (n * parts * taps + of_tap) * out + begin : nullptr;
       CountedVector<Place<T>> places(static_cast<std::size_t>(length));
-      for (std::int64_t begin = 0; begin < out; begin += length) {
-        find_places(win, image, tap, begin / length, down + begin, right + begin, places.data());
-        for (std::int64_t c = part * of_part; c < (part + 1) * of_part; ++c) {
-          const T *plane = x.as<const T>() + (n * channels + c) * image.height * image.width;
-          T *to = columns.data() + (c * taps + tap) * out + begin;
-          for (std::int64_t o = 0; o < length; ++o) to[o] = sample(plane, image, places[static_cast<std::size_t>(o)]);
-          for (std::int64_t o = 0; gates && o < length; ++o) to[o] *= gates[begin + o];
-        }
+      find_places(win, image, tap, row, down, right, places.data());
+      for (std::int64_t c = part * of_part; c < (part + 1) * of_part; ++c) {
+        const T *plane = x.as<const T>() + (n * channels + c) * image.height * image.width;
+        T *to = columns.data() + (c * taps + tap) * out + begin;
+        for (std::int64_t o = 0; o < length; ++o) to[o] = sample(plane, image, places[static_cast<std::size_t>(o)]);
+        for (std::int64_t o = 0; gates && o < length; ++o) to[o] *= gates[o];
       }
     });
     T *results = y.as<T>() + n * w.dim(0) * out;
