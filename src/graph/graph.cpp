@@ -14,6 +14,18 @@ namespace {
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
+// What is kept moves to the front, in its order.
+template <typename T>
+void keep(std::vector<T> &all, const std::vector<bool> &wanted) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!wanted[i]) continue;
+    if (kept != i) all[kept] = std::move(all[i]);
+    ++kept;
+  }
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end());
+}
+
 std::string label(const Node &node) { return cat("node \"", node.name, "\" (", node.op->name, ")"); }
 
 }  // namespace
@@ -91,8 +103,8 @@ void sort_topologically(Graph &g) {
     }
     if (missing[n] == 0) queue.push_back(n);
   }
-  std::vector<Node> sorted;
-  sorted.reserve(g.nodes.size());
+  std::vector<std::size_t> order;
+  order.reserve(g.nodes.size());
   while (!queue.empty()) {
     const std::size_t n = queue.front();
     queue.pop_front();
@@ -101,42 +113,47 @@ void sort_topologically(Graph &g) {
       for (const std::int32_t reader : uses.consumers[index(v)])
         if (--missing[static_cast<std::size_t>(reader)] == 0) queue.push_back(static_cast<std::size_t>(reader));
     }
-    sorted.push_back(g.nodes[n]);
+    order.push_back(n);
   }
-  if (sorted.size() != g.nodes.size()) {
+  if (order.size() != g.nodes.size()) {
     const auto stuck = std::find_if(missing.begin(), missing.end(), [](std::size_t m) { return m > 0; });
     fail(QTN_EFORMAT, label(g.nodes[static_cast<std::size_t>(stuck - missing.begin())]), " is on a cycle");
   }
   for (const ValueId v : g.outputs)
     if (!ready[index(v)] && uses.producer[index(v)] < 0)
       fail(QTN_EFORMAT, "graph output \"", g.value(v).name, "\" is made by no node");
+  if (std::is_sorted(order.begin(), order.end())) return;
+  std::vector<Node> sorted;
+  sorted.reserve(order.size());
+  for (const std::size_t n : order) sorted.push_back(std::move(g.nodes[n]));
   g.nodes = std::move(sorted);
 }
 
 void remove_dead(Graph &g) {
   std::vector<bool> used(g.values.size(), false);
-  for (const ValueId v : g.outputs) used[index(v)] = true;
-  std::vector<Node> kept;
-  for (auto node = g.nodes.rbegin(); node != g.nodes.rend(); ++node) {
-    const bool needed = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                    [&](ValueId v) { return v != kNoValue && used[index(v)]; });
-    if (!needed) continue;
-    for (const ValueId v : node->inputs)
+  const auto use = [&](const std::vector<ValueId> &ids) {
+    for (const ValueId v : ids)
       if (v != kNoValue) used[index(v)] = true;
-    for (const ValueId v : node->outputs)
-      if (v != kNoValue) used[index(v)] = true;
-    kept.push_back(std::move(*node));
+  };
+  use(g.outputs);
+  std::vector<bool> needed(g.nodes.size(), false);
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    const Node &node = g.nodes[n];
+    needed[n] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId v) { return v != kNoValue && used[index(v)]; });
+    if (!needed[n]) continue;
+    use(node.inputs);
+    use(node.outputs);
   }
-  g.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
-  for (const ValueId v : g.inputs) used[index(v)] = true;
+  use(g.inputs);
+  keep(g.nodes, needed);
+  if (std::find(used.begin(), used.end(), false) == used.end()) return;
+
   std::vector<ValueId> renumbered(g.values.size(), kNoValue);
-  std::vector<Value> values;
-  for (std::size_t v = 0; v < g.values.size(); ++v) {
-    if (!used[v]) continue;
-    renumbered[v] = static_cast<ValueId>(values.size());
-    values.push_back(std::move(g.values[v]));
-  }
-  g.values = std::move(values);
+  ValueId next = 0;
+  for (std::size_t v = 0; v < used.size(); ++v)
+    if (used[v]) renumbered[v] = next++;
+  keep(g.values, used);
   g.names.forget();
   const auto renumber = [&](std::vector<ValueId> &ids) {
     for (ValueId &v : ids)

@@ -94,7 +94,8 @@ class Biases {
 }  // namespace
 
 void bring_biases_to_products(Graph &g) {
-  if (std::ranges::any_of(g.nodes, divides)) Biases(g).run();
+  const auto adds = [](const Node &node) { return node.op == &ops::kAdd; };
+  if (std::ranges::any_of(g.nodes, divides) && std::ranges::any_of(g.nodes, adds)) Biases(g).run();
 }
 
 }  // namespace qtn::graph

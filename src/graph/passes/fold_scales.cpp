@@ -58,15 +58,15 @@ bool is_arithmetic(const Node &node) {
 }  // namespace
 
 void fold_scales(Graph &g, const NodeFilter &only) {
-  Facts facts(g);
+  Uses uses(g);
   std::vector<bool> gone(g.nodes.size(), false);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     Node &node = g.nodes[n];
     if (!is_arithmetic(node) || !only(node)) continue;
     for (const std::size_t i : {0, 1}) {
       const ValueId x = node.inputs[i];
-      const std::int32_t maker = facts.uses.producer[static_cast<std::size_t>(x)];
-      if (maker < 0 || !facts.uses.single_use(x) || g.value(x).quantizer) continue;
+      const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
+      if (maker < 0 || !uses.single_use(x) || g.value(x).quantizer) continue;
       Node &linear = g.nodes[static_cast<std::size_t>(maker)];
       const Tensor *weight = is_linear(linear) && only(linear) ? float_constant(g, input_of(linear, 1)) : nullptr;
       if (!weight || weight->rank() < 2) continue;
@@ -76,7 +76,7 @@ void fold_scales(Graph &g, const NodeFilter &only) {
       if (!affine || !fold_into(g, linear, *affine)) continue;
       linear.outputs[0] = node.outputs[0];
       linear.clamp = node.clamp;
-      facts.uses.producer[static_cast<std::size_t>(node.outputs[0])] = maker;
+      uses.producer[static_cast<std::size_t>(node.outputs[0])] = maker;
       gone[n] = true;
       break;
     }

@@ -208,6 +208,12 @@ void name_formulas(Graph &g) {
   name_formulas(g, [](const Node &) { return true; });
 }
 
-void name_formulas(Graph &g, const NodeFilter &only) { Formulas(g, only).run(); }
+void name_formulas(Graph &g, const NodeFilter &only) {
+  const auto gates = [](const Node &node) {
+    constexpr std::string_view kGates[] = {"Clip", "Erf", "HardSigmoid", "Sigmoid", "Tanh"};
+    return node.clamp || std::ranges::find(kGates, node.op->name) != std::end(kGates);
+  };
+  if (std::ranges::any_of(g.nodes, gates)) Formulas(g, only).run();
+}
 
 }  // namespace qtn::graph

@@ -237,6 +237,11 @@ void name_normalizations(Graph &g) {
   name_normalizations(g, [](const Node &) { return true; });
 }
 
-void name_normalizations(Graph &g, const NodeFilter &only) { Normalizations(g, only).run(); }
+void name_normalizations(Graph &g, const NodeFilter &only) {
+  const auto takes_mean = [](const Node &node) {
+    return std::string_view(node.op->name) == "ReduceMean" || std::string_view(node.op->name) == "GlobalAveragePool";
+  };
+  if (std::ranges::any_of(g.nodes, takes_mean)) Normalizations(g, only).run();
+}
 
 }  // namespace qtn::graph
