@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "quant/calibrate.hpp"
+#include "quant/prepare.hpp"
 #include "quant/recover/walk.hpp"
 #include "quant/search/noise.hpp"
 
@@ -59,7 +60,8 @@ class Probe {
         grids_(observers.size()),
         losses_(observers.size(), std::vector<Noise>(kCount)) {
     for (std::size_t g = 0; g < observers.size(); ++g)
-      for (const auto &observer : observers[g]) grids_[g].push_back(observer ? observer->quantizer() : nullptr);
+      for (const auto &observer : observers[g])
+        grids_[g].push_back(observer ? observed_grid(p.graph, p.placement.groups[g], *observer) : nullptr);
   }
 
   void see(const std::vector<Tensor> &inputs) {

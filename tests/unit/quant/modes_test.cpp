@@ -16,7 +16,7 @@ namespace {
 
 using namespace qtn::test;
 
-/// An embedding, a convolution over it, two products, a recurrent layer, and one more product behind it.
+/// A convolution, two products, a recurrent layer, and one more product behind it.
 graph::Graph everything() {
   GraphBuilder b;
   b.input("x", {12, 4, 8}).constant("w", normal({16, 4, 1}, 1, 0.3f)).constant("u", normal({8, 24}, 2, 0.3f));

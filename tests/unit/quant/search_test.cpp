@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices made by measuring: the observer of each tensor, the layers that stay in float.
 #include <algorithm>
+#include <array>
 
 #include "networks.hpp"
+#include "quant/quantize.hpp"
 #include "quant/search/observers.hpp"
 #include "quant/search/precision.hpp"
 #include "quant/search/sensitivity.hpp"
@@ -12,6 +14,7 @@ namespace {
 
 using namespace qtn::test;
 
+const Attrs kAutomatic = attrs({{"auto", std::int64_t{1}}});
 const Samples kSamples = normal_samples({1, 2, 6, 6}, 16);
 
 std::vector<std::string> names_of(const graph::Graph &g) {
@@ -73,6 +76,24 @@ void observers_that_do_not_take_the_settings(void **) {
     }
     convert(p, nullptr);
   }
+}
+
+/// Rows of a table lie on the table's grid, so that no sample shows a value to an observer.
+void rows_of_a_table_are_not_observed(void **) {
+  GraphBuilder b;
+  b.input("tokens", {1, 5}, QTN_INT64).constant("table", normal({9, 6}, 1)).constant("w", normal({4, 5, 3}, 2, 0.3f));
+  b.node("Gather", "embedding", {"table", "tokens"}, {"x"}).node("Conv", "conv", {"x", "w"}, {"y"});
+  const graph::Graph g = b.build({"y"});
+  const Samples samples = {4, [](std::size_t s) {
+                             const auto n = static_cast<std::int64_t>(s);
+                             return std::vector<Tensor>{Tensor::from<std::int64_t>(
+                                 QTN_INT64, {1, 5}, std::array{n, n + 1, n + 2, n + 3, n + 5})};
+                           }};
+  PreparedModel p = prepare(g, Config("onnx"));
+  for (const ObserverChoice &choice : choose_observers(p, samples, samples))
+    for (const ObserverLoss &c : choice.candidates) assert_true(c.loss > 0 && c.loss < 0.1);
+  assert_true(value_named(convert(p, nullptr), "x").quantizer != nullptr);
+  assert_true(difference(g, quantize(g, Config("onnx"), samples, &kAutomatic, {}).graph, samples).sqnr_db() > 30);
 }
 
 /// What a node costs alone, against a model that is converted with all others in float.
@@ -323,6 +344,7 @@ int main() {
       cmocka_unit_test(outliers_are_clipped),
       cmocka_unit_test(rare_outliers_do_not_decide),
       cmocka_unit_test(observers_that_do_not_take_the_settings),
+      cmocka_unit_test(rows_of_a_table_are_not_observed),
       cmocka_unit_test(damage_alone),
       cmocka_unit_test(targets_are_reached_with_few_layers),
       cmocka_unit_test(many_layers_are_ranked_in_few_runs),
