@@ -149,6 +149,16 @@ qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
   return QTN_OK;
 }
 
+bool plain_is_possible(const qmodel *m, const qconfig *config, Samples &samples, std::size_t count) {
+  const Attrs attrs = make<Attrs>(qattrs_create);
+  must(qattrs_set_int(attrs.get(), "plain", 1), "plain");
+  qmodel *model = nullptr;
+  const bool possible =
+      good(qmodel_quantize(&model, nullptr, m, config, sample, count, attrs.get(), nullptr, &samples));
+  qmodel_free(model);
+  return possible;
+}
+
 /// By what looks for the best: equalized, smoothed, corrected, layers left in float.
 Model quantized(const qmodel *m, const qconfig *config, Dice &dice) {
   const Attrs attrs = make<Attrs>(qattrs_create);
@@ -157,14 +167,21 @@ Model quantized(const qmodel *m, const qconfig *config, Dice &dice) {
     if (dice.next() % 4 == 0) must(qattrs_set_int(attrs.get(), key, dice.next() % 2), key);
   if (dice.next() % 2 == 0) must(qattrs_set_float(attrs.get(), "smooth", (1 + dice.next() % 4) / 4.0), "smooth");
   if (dice.next() % 4 == 0) must(qattrs_set_float(attrs.get(), "target_sqnr", dice.next() % 60), "target_sqnr");
-  if (dice.next() % 8 == 0) must(qattrs_set_float(attrs.get(), "target_top1", 0.9), "target_top1");
+  const bool counts_largest = dice.next() % 8 == 0;
+  if (counts_largest) must(qattrs_set_float(attrs.get(), "target_top1", 0.9), "target_top1");
   if (dice.next() % 8 == 0) must(qattrs_set_string(attrs.get(), "fallback", "int16"), "fallback");
   Samples samples{m, dice.next()};
   qmodel *model = nullptr;
   qblob *report = nullptr;
-  const bool went_well =
-      good(qmodel_quantize(&model, &report, m, config, sample, 1 + dice.next() % 4, attrs.get(), nullptr, &samples));
+  const std::size_t count = 1 + dice.next() % 4;
+  const qstatus status = qmodel_quantize(&model, &report, m, config, sample, count, attrs.get(), nullptr, &samples);
+  const bool went_well = good(status);
   require(went_well == (model != nullptr) && went_well == (report != nullptr), "quantizing leaves a handle behind");
+  // Options may be at odds with one another, and outputs may have no rows of floats.
+  if (!went_well && status != QTN_EINVAL && status != QTN_ENOMEM && !counts_largest) {
+    const std::string why = qerror_message();
+    require(!plain_is_possible(m, config, samples, count), "quantizing fails, and not where nothing is tried: " + why);
+  }
   const Blob owned(report);
   if (owned) make<Blob>(qreport_summary, static_cast<const char *>(qblob_data(report)));
   return Model(model);

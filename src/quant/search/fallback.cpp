@@ -4,11 +4,25 @@
 #include <algorithm>
 
 #include "quant/calibrate.hpp"
+#include "quant/mask.hpp"
 
 namespace qtn::quant {
 namespace {
 
 using graph::ValueId;
+
+/// What was observed of the group, for one that takes over some of its members. Members that hold elements of constants
+/// were not observed, and the node that moves the constants may be in float now.
+std::unique_ptr<Observer> observer_for(const graph::Graph &g, const Group &group, const Group &old,
+                                       const Observer &observed) {
+  std::unique_ptr<Observer> observer = observed.clone();
+  for (const ValueId v : old.constants) {
+    const bool stays = std::ranges::find(group.constants, v) != group.constants.end();
+    if (const Tensor &constant = g.value(v).constant; !stays && !is_mask(constant, observed))
+      observer->observe(constant);
+  }
+  return observer;
+}
 
 PreparedModel left_in_float(const PreparedModel &prepared, const std::vector<std::string> &nodes) {
   PreparedModel p{
@@ -16,11 +30,11 @@ PreparedModel left_in_float(const PreparedModel &prepared, const std::vector<std
   for (const std::string &node : nodes) p.config.set("node:" + node, nullptr);
   p.placement = place(p.graph, p.config);
   for (const Group &group : p.placement.groups) {
-    const std::int32_t old = prepared.placement.group[static_cast<std::size_t>(group.members[0])];
-    const auto &observer = prepared.observers[static_cast<std::size_t>(old)];
-    p.observers.push_back(group.fixed || !observer ? nullptr : observer->clone());
-    if (!prepared.distributions.empty())
-      p.distributions.push_back(prepared.distributions[static_cast<std::size_t>(old)]);
+    const auto old = static_cast<std::size_t>(prepared.placement.group[static_cast<std::size_t>(group.members[0])]);
+    const auto &observer = prepared.observers[old];
+    p.observers.push_back(
+        group.fixed || !observer ? nullptr : observer_for(p.graph, group, prepared.placement.groups[old], *observer));
+    if (!prepared.distributions.empty()) p.distributions.push_back(prepared.distributions[old]);
   }
   return p;
 }

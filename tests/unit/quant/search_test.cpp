@@ -93,6 +93,12 @@ void rows_of_a_table_are_not_observed(void **) {
   for (const ObserverChoice &choice : choose_observers(p, samples, samples))
     for (const ObserverLoss &c : choice.candidates) assert_true(c.loss > 0 && c.loss < 0.1);
   assert_true(value_named(convert(p, nullptr), "x").quantizer != nullptr);
+  // Rows that a float table gives have its range, too.
+  const PreparedModel plain = calibrated(g, Config("onnx"), samples);
+  const graph::Graph integers = convert(plain, nullptr),
+                     table_in_float = convert(to_float(plain)({"embedding"}), nullptr);
+  assert_true(value_named(table_in_float, "table").quantizer == nullptr);
+  assert_true(value_named(table_in_float, "x").quantizer->scale() == value_named(integers, "x").quantizer->scale());
   assert_true(difference(g, quantize(g, Config("onnx"), samples, &kAutomatic, {}).graph, samples).sqnr_db() > 30);
 }
 
