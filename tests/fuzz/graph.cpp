@@ -16,7 +16,7 @@ namespace {
 bool extends_layers(const OnnxGraph &graph) {
   static const std::set<std::string> kLayers{"Conv", "ConvTranspose", "Gemm", "MatMul"},
       kArithmetic{"Add", "Sub", "Mul", "Div"},
-      kMoving{"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
+      kMoving{"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Expand"};
   std::set<std::string> made;
   for (const Node &node : graph.nodes) {
     const bool follows = std::ranges::any_of(node.inputs, [&](const auto &x) { return made.contains(x); });

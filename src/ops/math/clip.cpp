@@ -33,7 +33,7 @@ bool is_for_kernels(const Call &call, const Tensor &y) {
 void run_reals(const Call &call, const Tensor &y) {
   const Tensor *x = call.in(0), *lo = call.in(1), *hi = call.in(2);
   if (lo) run_arithmetic(kernels::Arithmetic::max, *std::exchange(x, &y), *lo, y);
-  if (hi) run_arithmetic(kernels::Arithmetic::min, *x, *hi, y);
+  if (hi) run_arithmetic(kernels::Arithmetic::min, *hi, *x, y);  // of two zeros x, as everywhere
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
@@ -46,7 +46,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     const T lo = call.in(1) ? *call.in(1)->as<T>() : kLeast, hi = call.in(2) ? *call.in(2)->as<T>() : kMost;
     // ONNX 13: where min > max every element becomes max. NaN stays NaN, an open side leaves infinity.
     map_elements<T>(*call.in(0), outputs[0], [=](T x) {
-      const T above = x <= lo ? lo : x;  // of two zeros the bound's, as everywhere
+      const T above = x <= lo ? lo : x;  // of two zeros the lower bound, as everywhere
       return above > hi ? hi : above;
     });
   });
