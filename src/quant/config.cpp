@@ -266,7 +266,9 @@ Attrs expanded(const Attrs &settings) {
 
 constexpr std::string_view kQuantize = "quantize";
 
+/// What is 16 bits wide has all of them, also where other values have fewer than 8.
 void overlay(Attrs &attrs, const Attrs &with) {
+  if (with.get_string("activation_dtype", "") == "int16") attrs.erase("activation_bits");
   for (const auto &[key, value] : with) attrs.set(key, value);
 }
 

@@ -1341,7 +1341,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * | "activation_dtype"    | string | recipe  | "uint8", "int8" or "int16"
  * | "activation_scheme"   | string | recipe  | "per_tensor_affine" or "per_tensor_symmetric"
  * | "activation_bits"     | int    | 8       | 2 to 8: integers of so many bits, in a type of 8, which int8 kernels
- * |                       |        |         | run; a Clip says so in files. Inputs of the model keep 8
+ * |                       |        |         | run; a Clip says so in files. Inputs of the model keep 8, and what
+ * |                       |        |         | another rule makes "int16" has all 16
  * | "reduce_range"        | int    | recipe  | of activations: a switch as of qquantizer_choose
  * | "activation_learning" | string | "none"  | what a qtrainer learns of a grid: "none" (the grid is over the range
  * |                       |        |         | seen), "lsq": the scale, "lsq+": scale and zero point, "pact": both ends

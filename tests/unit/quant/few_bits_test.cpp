@@ -5,6 +5,7 @@
 #include "graph/integer.hpp"
 #include "networks.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/quantize.hpp"
 #include "quant/weights.hpp"
 #include "runtime/session.hpp"
 
@@ -339,6 +340,25 @@ void scales_of_all_sizes(void **) {
         }
 }
 
+/// What a rule for one value, or the search for a target, makes 16 bits wide has all of them.
+void sixteen_bits_among_few(void **) {
+  Config config = with_bits("onnx", 4);
+  const Attrs wide = attrs({{"activation_dtype", "int16"}});
+  config.set("tensor:w", &wide);
+  const graph::Graph g = convert(calibrated_network(config), nullptr);
+  assert_true(value_named(g, "w").quantizer->dtype() == QTN_INT16 &&
+              value_named(g, "s").quantizer->dtype() == QTN_UINT8);
+  const double step = value_named(g, "w").quantizer->scale();
+  assert_true(value_named(convert(calibrated_network(with_bits("onnx", 4)), nullptr), "w").quantizer->scale() / step >
+              1000);
+
+  const Samples samples = normal_samples({1, 4, 3, 3}, 4);
+  const Attrs options = attrs({{"target_sqnr", 60.0}, {"fallback", "int16"}});
+  const graph::Graph reached = quantize(network(), with_bits("onnx", 4), samples, &options, {}).graph;
+  assert_true(std::ranges::any_of(
+      reached.values, [](const graph::Value &v) { return v.quantizer && v.quantizer->dtype() == QTN_INT16; }));
+}
+
 void bits_are_checked(void **) {
   Config config("onnx");
   const auto set = [&](const Attrs &a) { config.set("*", &a); };
@@ -367,6 +387,7 @@ int main() {
       cmocka_unit_test(products_of_all_kinds),
       cmocka_unit_test(one_meaning_of_four_bits),
       cmocka_unit_test(scales_of_all_sizes),
+      cmocka_unit_test(sixteen_bits_among_few),
       cmocka_unit_test(bits_are_checked),
   };
   return cmocka_run_group_tests_name("few_bits", tests, nullptr, nullptr);
