@@ -178,7 +178,6 @@ std::string join_misfit(const Graph &g, const Node &node) {
 }
 
 std::string recurrent_misfit(const Graph &g, const Node &node) {
-  if (node.clamp) return kClamped;
   for (const std::size_t i : {1, 2}) {
     const Value *v = operand(g, node, i);
     if (!v || !v->is_constant()) return kComputedWeights;

@@ -25,7 +25,7 @@ bool make_clip(Graph &g, const Facts &facts, Node &node, std::size_t at) {
   if (!bound || g.value(x).is_constant()) return false;
   const auto rank = static_cast<std::int64_t>(given.constant.rank());
   if (rank > 0 && facts.rank_of(x) < rank) return false;  // the result has the shape of x otherwise
-  // Of two zeros the second one counts, and of Clip the lower bound and else the element.
+  // The second of two zeros counts, and with Clip the lower bound or else the element.
   if (*bound == 0 && (node.op == &ops::kMax) == (at == 0)) return false;
   const bool is_scalar = given.constant.rank() == 0 && !given.constant.quantized();
   const ValueId v = is_scalar ? node.inputs[at] : g.add_constant(given.name + "_bound", Tensor::scalar(*bound));

@@ -359,6 +359,28 @@ void sixteen_bits_among_few(void **) {
       reached.values, [](const graph::Value &v) { return v.quantizer && v.quantizer->dtype() == QTN_INT16; }));
 }
 
+/// A recurrent layer whose weights are integers multiplies them also where its states come to few bits behind it.
+void states_of_few_bits(void **) {
+  GraphBuilder b;
+  b.input("x", {3, 2, 4}).constant("w", normal({1, 5, 4}, 1, 0.5f)).constant("r", normal({1, 5, 5}, 2, 0.5f));
+  b.constant("v", normal({5, 6}, 3, 0.5f));
+  b.node("RNN", "rnn", {"x", "w", "r"}, {"s", "last"}, attrs({{"hidden_size", std::int64_t{5}}}))
+      .node("MatMul", "head", {"s", "v"}, {"y"});
+  Config config = with_bits("onnx", 3);
+  const Attrs dynamic = attrs({{"mode", "dynamic"}});
+  config.set("op:RNN", &dynamic);
+  PreparedModel p = prepare(b.build({"y", "last"}), config);
+  const Tensor x = normal({3, 2, 4}, 4);
+  calibrate_on(p, x);
+  const graph::Graph g = convert(p, nullptr);
+  assert_true(graph::integer_form(g, node_named(g, "rnn")) == graph::IntegerForm::recurrent);
+  const std::string bytes = onnx::serialize(g, {});
+  const graph::Graph read = onnx::parse(std::as_bytes(std::span(bytes)), "");
+  const std::vector<Tensor> here = runtime::Session(g, {}).run(std::span(&x, 1)),
+                            there = runtime::Session(read, {}).run(std::span(&x, 1));
+  for (std::size_t o = 0; o < 2; ++o) assert_true(float_values(here[o], "here") == float_values(there[o], "there"));
+}
+
 void bits_are_checked(void **) {
   Config config("onnx");
   const auto set = [&](const Attrs &a) { config.set("*", &a); };
@@ -387,6 +409,7 @@ int main() {
       cmocka_unit_test(products_of_all_kinds),
       cmocka_unit_test(one_meaning_of_four_bits),
       cmocka_unit_test(scales_of_all_sizes),
+      cmocka_unit_test(states_of_few_bits),
       cmocka_unit_test(sixteen_bits_among_few),
       cmocka_unit_test(bits_are_checked),
   };
