@@ -376,8 +376,8 @@ void states_of_few_bits(void **) {
   assert_true(graph::integer_form(g, node_named(g, "rnn")) == graph::IntegerForm::recurrent);
   const std::string bytes = onnx::serialize(g, {});
   const graph::Graph read = onnx::parse(std::as_bytes(std::span(bytes)), "");
-  const std::vector<Tensor> here = runtime::Session(g, {}).run(std::span(&x, 1)),
-                            there = runtime::Session(read, {}).run(std::span(&x, 1));
+  const Tensor *inputs[] = {&x};
+  const std::vector<Tensor> here = runtime::Session(g, {}).run(inputs), there = runtime::Session(read, {}).run(inputs);
   for (std::size_t o = 0; o < 2; ++o) assert_true(float_values(here[o], "here") == float_values(there[o], "there"));
 }
 
