@@ -30,7 +30,7 @@ template <class T>
 Tensor InsideTaps::inside(const Tensor &filters, std::int64_t channels) const {
   const auto &[rows, columns, planes] = inside_.kernel;
   const std::int64_t filter = all_.taps_count() * channels, run = columns * channels;
-  const std::int64_t count = filters.count() / filter;
+  const std::int64_t count = filter == 0 ? 0 : filters.count() / filter;  // filters over no channels have no elements
   Tensor kept(filters.dtype(), Shape{count * planes * rows * run});
   T *to = kept.as<T>();
   for (std::int64_t f = 0; f < count; ++f)
