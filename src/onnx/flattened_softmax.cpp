@@ -18,11 +18,12 @@ constexpr const char *kFlatten = "_flatten";
 
 bool is_flattened(const Node &node) { return node.attrs.get_int(kFlatten, 0) != 0; }
 
-/// Whether both meanings are one: rows are those of the last axis, or there are no elements.
-bool is_plain(const std::optional<Shape> &x, std::int64_t axis) {
+/// Whether both meanings are one: rows are those of the last axis, or there are no elements in any run.
+bool is_plain(const std::optional<Shape> &x, std::int64_t axis, bool open) {
   if (axis == -1) return true;
   if (!x) return false;
-  return x->empty() || axis == static_cast<std::int64_t>(x->size()) - 1 || std::count(x->begin(), x->end(), 0) != 0;
+  return x->empty() || axis == static_cast<std::int64_t>(x->size()) - 1 ||
+         (!open && std::count(x->begin(), x->end(), 0) != 0);
 }
 
 /// Flatten -> the same over the last axis -> Reshape to what it was.
@@ -55,6 +56,7 @@ void write_out_flattened_softmax(graph::Graph &g, int opset) {
   if (!any) return;
   // A Squeeze may take away an axis of length 1, and leave the same axis where a batch is larger.
   const std::vector<std::optional<Shape>> shapes = shapes_at(g, 1), larger = shapes_at(g, 2);
+  const bool open = graph::has_open_dimension(g);
   std::vector<Node> nodes;
   for (Node &node : g.nodes) {
     if (!is_flattened(node)) {
@@ -64,7 +66,7 @@ void write_out_flattened_softmax(graph::Graph &g, int opset) {
     const auto of = static_cast<std::size_t>(node.inputs[0]);
     const std::optional<Shape> &x = shapes[of];
     const std::int64_t axis = node.attrs.get_int("axis", 1);
-    if (!is_plain(x, axis) || (larger[of] && !is_plain(larger[of], axis))) {
+    if (!is_plain(x, axis, open) || (larger[of] && !is_plain(larger[of], axis, open))) {
       expand(g, node, opset, nodes);
       continue;
     }
