@@ -33,6 +33,7 @@ constexpr AttrSpec kKeys[] = {
     {"absolute", AttrSpec::kInt},
     {"activation_learning", AttrSpec::kString},
     {"scale_amax", AttrSpec::kFloat},
+    {"margin", AttrSpec::kFloat},
     {"quant_desc_input", AttrSpec::kString},
     // For layers:
     {"mode", AttrSpec::kString},
@@ -54,7 +55,7 @@ constexpr AttrSpec kKeys[] = {
     {"quant_desc_weight", AttrSpec::kString},
     {"bias", AttrSpec::kString},
 };
-constexpr std::span kTensorKeys = std::span(kKeys).first(20);
+constexpr std::span kTensorKeys = std::span(kKeys).first(21);
 constexpr std::span kNodeKeys = std::span(kKeys).subspan(1);
 
 /// Keys of a configuration, and what make_observer calls them.
@@ -77,6 +78,8 @@ constexpr Renamed kBoth[] = {{"numerics", "numerics"},
                              {"absolute", "absolute"}};
 constexpr Renamed kGiven[] = {{"scale", "scale"}, {"zero_point", "zero_point"}, {"min", "min"}, {"max", "max"}};
 constexpr Renamed kBlocks[] = {{"block_size", "block_size"}};
+
+constexpr double kMostMargin = 10;
 
 void require(const Attrs &attrs, std::string_view key, std::initializer_list<std::string_view> allowed) {
   find_named(allowed, attrs.get_string(key, ""), "config", key, {}, QTN_EUNSUPPORTED);
@@ -162,6 +165,13 @@ Mode mode_of(const Attrs &attrs) {
   return mode == "static" ? Mode::fixed : mode == "dynamic" ? Mode::dynamic : Mode::weights_only;
 }
 
+double margin_of(const Attrs &attrs) {
+  const double margin = attrs.get_float("margin", 0);
+  if (!(margin >= 0 && margin <= kMostMargin))
+    fail(QTN_EINVAL, "config: margin is ", margin, ", not from 0 to ", kMostMargin);
+  return margin;
+}
+
 graph::AttentionMode attention_mode(const Attrs &attrs) {
   require(attrs, "attention", {"float", "auto", "dynamic"});
   const std::string mode = attrs.get_string("attention", "");
@@ -231,6 +241,7 @@ Settings resolve(const Attrs &attrs) {
           .weight_observer = attrs.get_string("weight_observer", ""),
           .activation = activation_settings(attrs),
           .weight = weight_settings(attrs),
+          .margin = margin_of(attrs),
           .equalize = attrs.get_int("equalize", 0) != 0,
           .attention = attention_mode(attrs),
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,

@@ -37,6 +37,7 @@ struct Settings {
   std::string weight_observer;
   Attrs activation;       ///< for make_observer
   Attrs weight;           ///< for make_observer; "axis" is added per node
+  double margin = 0;      ///< by which part grids reach farther than what is observed, to both sides of zero
   bool equalize = false;  ///< cross-layer equalization, where both layers have it
   graph::AttentionMode attention = graph::AttentionMode::in_float;
   bool fixed_outputs = false;     ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand, as where every

@@ -158,7 +158,12 @@ QuantizerPtr observed_grid(const graph::Graph &g, const Group &group, const Obse
   const std::unique_ptr<Observer> all = observed.clone();
   for (const graph::ValueId v : group.constants)
     if (const Tensor &constant = g.value(v).constant; !is_mask(constant, observed)) all->observe(constant);
-  return all->empty() ? nullptr : all->quantizer();
+  if (all->empty()) return nullptr;
+  QuantizerPtr chosen = all->quantizer();
+  if (group.settings.margin == 0) return chosen;
+  return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(),
+                                     std::vector{chosen->scale() * (1 + group.settings.margin)}, chosen->zero_points(),
+                                     chosen->numerics());
 }
 
 std::vector<std::unique_ptr<Observer>> observers_like(const PreparedModel &prepared, const Placement &placement) {

@@ -108,6 +108,7 @@ Config config_of(Dice &dice) {
       break;
     case 5:
       set_int("quantize_outputs", 1);
+      must(qattrs_set_float(attrs.get(), "margin", 0.3), "margin");
       break;
     case 6:
       set_text("observer", "histogram");

@@ -96,6 +96,8 @@ void bad_settings(void **) {
   expect_error(QTN_EUNSUPPORTED, "per tensor", [&] { set("*", {{"weight_observer", "mse"}}); });
   expect_error(QTN_EUNSUPPORTED, "nvidia numerics are symmetric", [&] { set("*", {{"numerics", "nvidia"}}); });
   expect_error(QTN_EINVAL, "\"tpu\"", [&] { set("*", {{"numerics", "tpu"}}); });
+  for (const double margin : {-0.1, 10.5, std::nan("")})
+    expect_error(QTN_EINVAL, "margin", [&] { set("*", {{"margin", margin}}); });
   expect_error(QTN_EINVAL, "needs block_size", [&] { set("*", {{"weight_scheme", "per_block_symmetric"}}); });
   expect_error(QTN_EINVAL, "block size 0", [&] {
     set("*", {{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{0}}});

@@ -262,6 +262,41 @@ void products_fit_beside_a_bias(void **) {
   }
 }
 
+/// Scales grow by the margin, and zero stays where it is; weights, fixed grids, and other values are as they were.
+void margins(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 2, 3, 3})
+      .conv("first", "x", "u", 2, 4)
+      .node("Relu", "relu", {"u"}, {"v"})
+      .conv("last", "v", "y", 4, 3);
+  const graph::Graph real = b.build({"y"});
+  const auto converted = [&](double of_all, double of_v, const char *recipe) {
+    Config config(recipe);
+    const Attrs all = attrs({{"margin", of_all}, {"quantize_outputs", std::int64_t{1}}}),
+                one = attrs({{"margin", of_v}});
+    config.set("*", &all);
+    config.set("tensor:v", &one);
+    PreparedModel p = prepare(real, config);
+    calibrate_on(p, GraphBuilder::ramp({1, 2, 3, 3}));
+    return convert(p, nullptr);
+  };
+  for (const char *recipe : {"onnx", "nvidia", "tflite"}) {
+    const graph::Graph plain = converted(0, 0, recipe), wide = converted(0.25, 0.5, recipe);
+    const auto grown = [&](const char *name) {
+      const Quantizer &a = *value_named(plain, name).quantizer, &q = *value_named(wide, name).quantizer;
+      assert_int_equal(q.zero_point(), a.zero_point());
+      return q.scale() / a.scale();
+    };
+    assert_float_equal(grown("x"), 1.25, 1e-6);
+    assert_float_equal(grown("y"), 1.25, 1e-6);
+    assert_float_equal(grown("v"), 1.5, 1e-6);
+    const auto weights = [&](const graph::Graph &g) {
+      return value_named(g, g.value(node_named(g, "first").inputs[1]).name.c_str()).constant.quantizer()->scales();
+    };
+    assert_true(weights(plain) == weights(wide));
+  }
+}
+
 void int8_activations(void **) {
   Config config("onnx");
   const Attrs a = attrs({{"activation_dtype", "int8"}, {"activation_scheme", "per_tensor_symmetric"}});
@@ -281,6 +316,7 @@ int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
       cmocka_unit_test(equals_onnxruntime),
+      cmocka_unit_test(margins),
       cmocka_unit_test(concat_equals_onnxruntime),
       cmocka_unit_test(a_norm_alone_is_exact),
       cmocka_unit_test(recipes_cost_what_they_do),
