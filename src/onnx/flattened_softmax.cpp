@@ -19,11 +19,9 @@ constexpr const char *kFlatten = "_flatten";
 bool is_flattened(const Node &node) { return node.attrs.get_int(kFlatten, 0) != 0; }
 
 /// Whether both meanings are one: rows are those of the last axis, or there are no elements in any run.
-bool is_plain(const std::optional<Shape> &x, std::int64_t axis, bool open) {
-  if (axis == -1) return true;
-  if (!x) return false;
-  return x->empty() || axis == static_cast<std::int64_t>(x->size()) - 1 ||
-         (!open && std::count(x->begin(), x->end(), 0) != 0);
+bool is_plain(const Shape &x, std::int64_t axis, bool open) {
+  return x.empty() || axis == static_cast<std::int64_t>(x.size()) - 1 ||
+         (!open && std::count(x.begin(), x.end(), 0) != 0);
 }
 
 /// Flatten -> the same over the last axis -> Reshape to what it was.
@@ -63,14 +61,19 @@ void write_out_flattened_softmax(graph::Graph &g, int opset) {
       nodes.push_back(std::move(node));
       continue;
     }
-    const auto of = static_cast<std::size_t>(node.inputs[0]);
-    const std::optional<Shape> &x = shapes[of];
     const std::int64_t axis = node.attrs.get_int("axis", 1);
-    if (!is_plain(x, axis, open) || (larger[of] && !is_plain(larger[of], axis, open))) {
+    bool known = false, plain = true, scalar = false;
+    for (const auto *of_batch : {&shapes, &larger})
+      if (const std::optional<Shape> &x = (*of_batch)[static_cast<std::size_t>(node.inputs[0])]) {
+        known = true;
+        plain = plain && is_plain(*x, axis, open);
+        scalar = x->empty();
+      }
+    if (axis != -1 && !(known && plain)) {
       expand(g, node, opset, nodes);
       continue;
     }
-    if (x && x->empty()) node.attrs.erase("axis");  // a scalar has none, and what is not said is the last
+    if (scalar) node.attrs.erase("axis");  // it has none, and what is not said is the last
     node.attrs.erase(kFlatten);
     nodes.push_back(std::move(node));
   }
