@@ -14,16 +14,10 @@ namespace {
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
-// What is kept moves to the front, in its order.
 template <typename T>
 void keep(std::vector<T> &all, const std::vector<bool> &wanted) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!wanted[i]) continue;
-    if (kept != i) all[kept] = std::move(all[i]);
-    ++kept;
-  }
-  all.erase(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end());
+  std::size_t i = 0;
+  std::erase_if(all, [&](const T &) { return !wanted[i++]; });
 }
 
 std::string label(const Node &node) { return cat("node \"", node.name, "\" (", node.op->name, ")"); }

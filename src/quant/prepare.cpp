@@ -154,10 +154,16 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
   return nullptr;
 }
 
-QuantizerPtr observed_grid(const graph::Graph &g, const Group &group, const Observer &observed) {
-  const std::unique_ptr<Observer> all = observed.clone();
-  for (const graph::ValueId v : group.constants)
+std::unique_ptr<Observer> with_constants(const graph::Graph &g, std::span<const graph::ValueId> constants,
+                                         const Observer &observed) {
+  std::unique_ptr<Observer> all = observed.clone();
+  for (const graph::ValueId v : constants)
     if (const Tensor &constant = g.value(v).constant; !is_mask(constant, observed)) all->observe(constant);
+  return all;
+}
+
+QuantizerPtr observed_grid(const graph::Graph &g, const Group &group, const Observer &observed) {
+  const std::unique_ptr<Observer> all = with_constants(g, group.constants, observed);
   if (all->empty()) return nullptr;
   QuantizerPtr chosen = all->quantizer();
   if (group.settings.margin == 0) return chosen;

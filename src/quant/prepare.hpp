@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,12 @@ struct Training {
 /// The trained grid of a group of `g`; null where there is none: the groups of a network follow from its weights, too.
 QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const Group &group);
 
-/// The grid of a group over what was observed and the constants that share it, masks left out; null where there is
-/// nothing.
+/// As if it had seen these constants, masks left out, too.
+std::unique_ptr<Observer> with_constants(const graph::Graph &g, std::span<const graph::ValueId> constants,
+                                         const Observer &observed);
+
+/// The grid of a group over what was observed and the constants that share it, with its margin; null where there
+/// is nothing.
 QuantizerPtr observed_grid(const graph::Graph &g, const Group &group, const Observer &observed);
 
 struct PreparedModel {

@@ -1351,8 +1351,9 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * |                       |        |         | per_tensor_symmetric; all are without reduce_range, and leave fixed
  * |                       |        |         | grids alone
  * | "margin"              | float  | 0       | 0 to 10: grids of activations reach farther than what is observed by
- * |                       |        |         | this part of it, to both sides of zero. The other settings hold
- * |                       |        |         | before it; grids that are fixed or learned have none
+ * |                       |        |         | this part of it, to both sides of zero: the scale that follows from
+ * |                       |        |         | all else is multiplied by 1 + margin. Grids that are fixed or learned
+ * |                       |        |         | have none
  * | "scale_amax"          | float  | 1       | of activations: as for qquantizer_choose
  * | "quant_desc_input"    | string | none    | one of NVIDIA's descriptors (see qobserver_create) per tensor, which
  * |                       |        |         | says "activation_dtype" and "activation_scheme" where they are not given

@@ -2,9 +2,9 @@
 #include "quant/search/fallback.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "quant/calibrate.hpp"
-#include "quant/mask.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -15,13 +15,10 @@ using graph::ValueId;
 /// were not observed, and the node that moves the constants may be in float now.
 std::unique_ptr<Observer> observer_for(const graph::Graph &g, const Group &group, const Group &old,
                                        const Observer &observed) {
-  std::unique_ptr<Observer> observer = observed.clone();
-  for (const ValueId v : old.constants) {
-    const bool stays = std::ranges::find(group.constants, v) != group.constants.end();
-    if (const Tensor &constant = g.value(v).constant; !stays && !is_mask(constant, observed))
-      observer->observe(constant);
-  }
-  return observer;
+  std::vector<ValueId> lost;
+  std::ranges::copy_if(old.constants, std::back_inserter(lost),
+                       [&](ValueId v) { return std::ranges::find(group.constants, v) == group.constants.end(); });
+  return with_constants(g, lost, observed);
 }
 
 PreparedModel left_in_float(const PreparedModel &prepared, const std::vector<std::string> &nodes) {

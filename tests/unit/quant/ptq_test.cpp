@@ -262,7 +262,7 @@ void products_fit_beside_a_bias(void **) {
   }
 }
 
-/// Scales grow by the margin, and zero stays where it is; weights, fixed grids, and other values are as they were.
+/// Scales grow by the margin, and zero stays where it is; weights and fixed grids are as they were.
 void margins(void **) {
   GraphBuilder b;
   b.input("x", {1, 2, 3, 3})
@@ -295,6 +295,14 @@ void margins(void **) {
     };
     assert_true(weights(plain) == weights(wide));
   }
+  Config config("onnx");
+  const Attrs all = attrs({{"margin", 0.25}}),
+              given = attrs({{"observer", "fixed"}, {"scale", 0.5}, {"zero_point", std::int64_t{3}}});
+  config.set("*", &all);
+  config.set("tensor:v", &given);
+  PreparedModel p = prepare(real, config);
+  calibrate_on(p, GraphBuilder::ramp({1, 2, 3, 3}));
+  assert_true(value_named(convert(p, nullptr), "v").quantizer->scale() == 0.5);
 }
 
 void int8_activations(void **) {

@@ -14,7 +14,6 @@ namespace {
 
 using namespace qtn::test;
 
-const Attrs kAutomatic = attrs({{"auto", std::int64_t{1}}});
 const Samples kSamples = normal_samples({1, 2, 6, 6}, 16);
 
 std::vector<std::string> names_of(const graph::Graph &g) {
@@ -99,7 +98,8 @@ void rows_of_a_table_are_not_observed(void **) {
                      table_in_float = convert(to_float(plain)({"embedding"}), nullptr);
   assert_true(value_named(table_in_float, "table").quantizer == nullptr);
   assert_true(value_named(table_in_float, "x").quantizer->scale() == value_named(integers, "x").quantizer->scale());
-  assert_true(difference(g, quantize(g, Config("onnx"), samples, &kAutomatic, {}).graph, samples).sqnr_db() > 30);
+  const Attrs automatic = attrs({{"auto", std::int64_t{1}}});
+  assert_true(difference(g, quantize(g, Config("onnx"), samples, &automatic, {}).graph, samples).sqnr_db() > 30);
 }
 
 /// What a node costs alone, against a model that is converted with all others in float.
