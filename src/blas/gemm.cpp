@@ -17,10 +17,18 @@ constexpr std::int64_t kChunkWork = std::int64_t{1} << 21;
 
 Form form(Operand o) { return o.transposed ? kTransposed : kPlain; }
 
+/// How far rows lie apart, as BLAS takes it: where there is one row, any distance may stand, and BLAS wants its length.
+std::int64_t distance(std::int64_t ld, std::int64_t rows, std::int64_t columns) {
+  return rows == 1 ? std::max(ld, columns) : ld;
+}
+
 template <class T>
 void gemm_in_chunks(Gemm<T> Library::*gemm_of_type, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T *a,
                     Operand fa, const T *b, Operand fb, T beta, T *c, std::int64_t ldc) {
   if (m == 0 || n == 0) return;
+  fa.ld = fa.transposed ? distance(fa.ld, k, m) : distance(fa.ld, m, k);
+  fb.ld = fb.transposed ? distance(fb.ld, n, k) : distance(fb.ld, k, n);
+  ldc = distance(ldc, m, n);
   if (k == 0) {
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];

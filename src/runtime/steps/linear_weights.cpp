@@ -58,7 +58,7 @@ LinearWeights linear_weights(const Tensor &weight, std::size_t channel_axis, std
   w.k = channels == 0 ? 0 : static_cast<std::size_t>(weight.count()) / channels;
   // Taps come before channels, as im2row lays them out: [o][c][taps] -> [o][taps][c]. A matrix [k][n] is transposed.
   const auto o_count = static_cast<std::int64_t>(channels), k = static_cast<std::int64_t>(w.k);
-  const std::int64_t in = conv ? weight.dim(1) : k, taps = conv && in ? k / in : 1;
+  const std::int64_t in = conv ? weight.dim(1) : k, taps = conv ? element_count(weight.shape(), 2, weight.rank()) : 1;
   const Tensor ordered = weight.view({o_count, taps, in}, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count});
   w.weight = Lazy<Tensor>::by([ordered] { return as_int8(ordered); });
   w.taps = static_cast<std::size_t>(taps);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BLAS counts in int. A product with a larger side or stride is refused before a number is narrowed, so nothing is read:
-// operands here are one element each.
+// operands there are one element each. And BLAS refuses rows that lie less far apart than they are long, also a single one.
 #include <limits>
 
 #include "blas/gemm.hpp"
@@ -42,6 +42,18 @@ void check() {
   }
 }
 
+/// A view of one row has any stride along that axis.
+void of_single_rows(void **) {
+  const float a[] = {1, 2, 3}, b[] = {4, 5, 6};
+  for (const std::int64_t stride : {0, 1, 2}) {
+    float c = 0, table[9] = {};
+    blas::gemm(1, 1, 3, 1.0f, a, {stride}, b, {stride, true}, 0.0f, &c, stride);  // rows of three
+    assert_true(c == 32);
+    blas::gemm(3, 3, 1, 1.0f, a, {stride, true}, b, {stride}, 0.0f, table, 3);
+    assert_true(table[0] == 4 && table[5] == 12 && table[8] == 18);
+  }
+}
+
 void of_floats(void **) { check<float>(); }
 void of_doubles(void **) { check<double>(); }
 
@@ -49,6 +61,7 @@ void of_doubles(void **) { check<double>(); }
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::of_floats), cmocka_unit_test(qtn::test::of_doubles)};
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::of_floats), cmocka_unit_test(qtn::test::of_doubles),
+                              cmocka_unit_test(qtn::test::of_single_rows)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
