@@ -34,7 +34,7 @@ void run_activation(kernels::Activation f, const Call &call, std::span<Tensor> o
 /// y = x sigmoid(alpha x) in float32 or float64.
 inline void run_swish(double alpha, const Tensor &x, const Tensor &y) {
   if (x.dtype() == QTN_FLOAT64)
-    return map_elements<double>(x, y, [alpha](double v) { return v / (1 + std::exp(-alpha * v)); });
+    return map_elements<double>(x, y, [alpha](double v) { return v * (1 / (1 + std::exp(-alpha * v))); });
   const kernels::Swish f{static_cast<float>(alpha)};
   for_activation_blocks(x, y, [f, run = kernels::activation_kernel().swish](auto... block) { run(f, block...); });
 }
