@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BLAS counts in int. A product with a larger side or stride is refused before a number is narrowed, so nothing is read:
-// operands there are one element each. And BLAS refuses rows that lie less far apart than they are long, also a single one.
+// operands of that test are one element each. BLAS also refuses rows that lie less far apart than they are long, even if
+// there is one row alone.
 #include <limits>
 
 #include "blas/gemm.hpp"
