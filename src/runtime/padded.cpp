@@ -6,6 +6,7 @@
 
 #include "base/size.hpp"
 #include "runtime/layout.hpp"
+#include "runtime/widen.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -193,9 +194,9 @@ void PaddedImage::fill_as(T *to, const std::uint8_t *image, std::int64_t first, 
     const std::uint8_t *from = image + y * x_.w * x_.pixel;
     at = std::fill_n(at, left * x_.c, zero);
     if (x_.pixel == x_.c)
-      at = std::copy_n(from, used * x_.c, at);
+      at = copy_bytes(at, from, used * x_.c);
     else
-      for (std::int64_t p = 0; p < used; ++p) at = std::copy_n(from + p * x_.pixel, x_.c, at);
+      for (std::int64_t p = 0; p < used; ++p) at = copy_bytes(at, from + p * x_.pixel, x_.c);
     std::fill_n(at, right * x_.c, zero);
   }
 }

@@ -141,7 +141,9 @@ struct BroadcastTiles {
       const auto step = [&](auto s) __attribute__((always_inline)) {
         unroll<nv>([&](auto j) { b[j] = V::load(w + s * kRow + place(j)); });
         // B passes by while its panel is read again for each tile, and does not stay in the first level of cache.
-        unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + s * kRow + place(j)); });
+        unroll<nv>([&](auto j) {
+          if constexpr (j * kBytes % kCacheLine == 0) __builtin_prefetch(w + kAhead + s * kRow + place(j));
+        });
         acc[s % kChains].template add_products<4 * s>(rows, b);
       };
       const auto move = [&](int steps) __attribute__((always_inline)) {

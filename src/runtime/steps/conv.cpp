@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution is a product over rows that come from its image in one of three ways: a pointwise one has them there;
 // a kernel that reads images finds them in a copy with borders, or without copy where bytes need none; for other
-// kernels, and for narrow outputs, they are gathered.
+// kernels, and for narrow outputs, they are gathered. winograd.cpp has those of 3x3 for which there are fewer products.
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
 #include "runtime/im2row.hpp"
@@ -184,6 +184,7 @@ std::int64_t macs_of(const Image &y, std::size_t groups, std::size_t out, std::s
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
   const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
+  if (StepPtr step = make_winograd_conv(x, y, window, w, range, clamp, kernel.isa, cache)) return step;
   const Image to = *as_image(y.form.shape, y.form.strides);
   const auto product = [&](const PaddedImage *padded) {
     return integer_product(x, y, static_cast<std::size_t>(to.pixel), padded ? padded->weights(w) : w, range, clamp,

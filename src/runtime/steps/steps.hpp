@@ -87,6 +87,9 @@ struct Edge {
 /// x: images or, for Gemm and MatMul, rows of k bytes `x_row` apart; y uint8 or float32, channels last.
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+/// The same of windows of 3x3 with fewer products; nullptr where there are none, or a product by kernels of `isa` is faster.
+StepPtr make_winograd_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+                           const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                        const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
