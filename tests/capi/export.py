@@ -79,15 +79,41 @@ def run(model, x, shape, count=1):
     return y.reshape(shape)
 
 
-def onnx_runtime(path, x, floats=False, fuse=True):
+def ort_session(path, floats, fuse, exact):
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.disable_quant_qdq", "0" if fuse else "1")
+    options.add_session_config_entry("session.x64quantprecision", "1" if exact else "0")
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     # By default ONNX Runtime rounds what it multiplies by weights behind DequantizeLinear to 8 bits.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1" if floats else "4")
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def onnx_runtime(path, x, floats=False, fuse=True):
+    # On CPUs with AVX2 alone, sums of pairs saturate unless weights become uint8, for which it lacks kernels beside int8.
+    try:
+        session = ort_session(path, floats, fuse, exact=True)
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+        session = ort_session(path, floats, fuse, exact=False)
     return session.run(None, {session.get_inputs()[0].name: x})[0]
+
+
+def saturates():
+    """Whether sums of pairs do in a product that the option for exact ones does not reach."""
+    node, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node("MatMulInteger", ["x", "w"], ["y"])], "product",
+        [value("x", onnx.TensorProto.UINT8, [1, 2]), value("w", onnx.TensorProto.INT8, [2, 1])], [value("y", onnx.TensorProto.INT32, [1, 1])],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x, w = numpy.full((1, 2), 255, "uint8"), numpy.full((2, 1), 127, "int8")
+    return session.run(None, {"x": x, "w": w})[0].item() != 2 * 255 * 127
+
+
+def has_signed_matrix(model):
+    return any(t.data_type == onnx.TensorProto.INT8 and len(t.dims) > 1 for t in model.graph.initializer)
 
 
 def beside_openvino(path, x, want, what, counts, failures):
@@ -415,7 +441,7 @@ def doubles(path, counts, failures):
 def main():
     file = json.loads((FOLDER / "others.json").read_text())
     exceptions = json.loads((FOLDER / "exceptions.json").read_text())["apart"]
-    counts, failures = collections.Counter(), []
+    counts, failures, is_inexact = collections.Counter(), [], saturates()
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "model.onnx")
         for entry in file["models"]:
@@ -438,10 +464,13 @@ def main():
                         failures.append(f"{what}: {e}")
                         continue
                     counts[form] += 1
-                    operators = [node.op_type for node in onnx.load(path).graph.node]
+                    written = onnx.load(path)
+                    operators = [node.op_type for node in written.graph.node]
                     counts["operators on integers"] += sum(o.startswith("QLinear") or o == "QGemm" for o in operators)
                     apart = sum(count_apart(g, w, entry["step"]) for g, w in zip(got, wanted))
-                    if apart != exceptions.get(entry["name"], {"elements": 0})["elements"]:
+                    if apart and is_inexact and form == "qoperator" and has_signed_matrix(written):
+                        counts["not compared: sums of ONNX Runtime saturate on this CPU"] += 1
+                    elif apart != exceptions.get(entry["name"], {"elements": 0})["elements"]:
                         failures.append(f"{what}: {apart} elements are apart")
             LIBRARY.qmodel_free(model)
         without_samples(path, counts, failures)

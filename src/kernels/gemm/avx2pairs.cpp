@@ -26,7 +26,8 @@ struct Pairs : Ymm, BroadcastTiles<Pairs>, InPlace<Pairs> {
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Pairs>::packed_bytes(n, k); }
 std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Pairs>::pack(packed, w); }
-void run_u8(const GemmArgs &args) { run_ymm_u8<Pairs>(args); }
+/// Clamps always: few networks have such weights, and the other tiles take 12 KB.
+void run_u8(const GemmArgs &args) { run_blocks<Pairs, YmmStoreU8<false>>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Pairs, YmmStoreF32>(args); }
 void run_rows(const GemmArgs &args) { run_blocks<Pairs, YmmStoreRows>(args); }
 

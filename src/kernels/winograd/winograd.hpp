@@ -66,8 +66,8 @@ struct WinogradKernel {
   void (*run_f32)(const WinogradArgs &args);  ///< y = clamp(float(acc) * multiplier)
 };
 
-/// Most specialised first. There is none where a CPU multiplies bytes as fast as it can: four products for each lane in
-/// one instruction are worth more than fewer products of words.
+/// Most specialised first. Sets with dot products of bytes have no such kernel: four products for each lane in one
+/// instruction are worth more than fewer products of words.
 std::span<const WinogradKernel> winograd_kernels();
 
 }  // namespace qtn::kernels

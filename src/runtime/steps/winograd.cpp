@@ -19,9 +19,9 @@ constexpr std::size_t kBlockBytes = 128 << 10, kFewestTiles = 24;
 
 // So few tasks are cut by channels of the outputs, too, of which each has so many at least: what it reads is transformed
 // again for each.
-constexpr std::size_t kFewTasks = 4, kFewestOutputs = 64;
+constexpr std::size_t kFewTasks = 4, kFewestOutputs = 32;
 
-// Of fewer outputs most of a block of rows of a matrix would be empty.
+// Fewer outputs leave most rows of a tile empty.
 constexpr std::int64_t kFewestPixels = 5;
 
 // Fewer channels fill up vectors less than half.

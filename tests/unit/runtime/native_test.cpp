@@ -99,6 +99,12 @@ void test_convolutions(void **) {
       {{1, 500, 3, 4}, {640, 500, 1, 1}, attrs({})},
       {{1, 90, 9, 8}, {350, 90, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}})},
       {{1, 90, 6, 5}, {350, 90, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}})},
+      // 3x3 at every pixel: in groups, in rows that are cut, over planes of which some are outside.
+      {{2, 40, 9, 7}, {36, 20, 3, 3}, attrs({{"group", std::int64_t{2}}, {"pads", Ints{2, 1, 0, 3}}})},
+      {{1, 64, 5, 205}, {17, 64, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}})},
+      {{2, 18, 4, 7, 6},
+       {20, 18, 3, 3, 3},
+       attrs({{"pads", Ints{2, 1, 1, 0, 1, 1}}, {"strides", Ints{2, 1, 1}}, {"dilations", Ints{2, 1, 1}}})},
   };
   for (const Case &c : cases) {
     GraphBuilder b;
@@ -114,23 +120,27 @@ void test_convolutions(void **) {
   }
 }
 
-/// Weights of seven bits have a kernel of their own on AVX2; of eight, they would saturate there.
+/// Weights of seven bits have a kernel of their own on AVX2; of eight, they would saturate there. Windows of 3x3 at every
+/// pixel take fewer products with either.
 void test_kernels_by_weights(void **) {
-  GraphBuilder b;
-  b.input("x", {1, 16, 9, 11});
-  add_conv(b, "conv", "x", "y", {33, 16, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
-  const graph::Graph float_graph = b.build({"y"});
-  const Tensor x = random({1, 16, 9, 11}, -1.2f, 1.7f, 99);
-  const Tensor *inputs[] = {&x};
-  for (const bool seven_bits : {false, true}) {
-    const graph::Graph g = quantized(float_graph, seven_bits ? seven_bit_weights() : quant::Config("onnx"));
-    each_isa([&](const std::string &name) {
-      if (name != "avx2") return;
-      const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
-      for (const auto &node : profile["nodes"])
-        if (node["op"] == "Conv")
-          assert_string_equal(std::string(node["kernel"]).c_str(), seven_bits ? "avx2pairs_6x16" : "avx2_6x16");
-    });
+  for (const std::int64_t size : {3, 5}) {
+    GraphBuilder b;
+    b.input("x", {1, 16, 9, 11});
+    add_conv(b, "conv", "x", "y", {33, 16, size, size}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+    const graph::Graph float_graph = b.build({"y"});
+    const Tensor x = random({1, 16, 9, 11}, -1.2f, 1.7f, 99);
+    const Tensor *inputs[] = {&x};
+    for (const bool seven_bits : {false, true}) {
+      const graph::Graph g = quantized(float_graph, seven_bits ? seven_bit_weights() : quant::Config("onnx"));
+      const char *product = seven_bits ? "avx2pairs_6x16" : "avx2_6x16";
+      each_isa([&](const std::string &name) {
+        if (name != "avx2") return;
+        const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
+        for (const auto &node : profile["nodes"])
+          if (node["op"] == "Conv")
+            assert_string_equal(std::string(node["kernel"]).c_str(), size == 3 ? "winograd_avx2_6x16" : product);
+      });
+    }
   }
 }
 
@@ -362,11 +372,11 @@ void test_products_of_activations(void **) {
     Shape a, b;
     bool turned;
   };
-  for (const Case &c : {Case{{2, 3, 7, 40}, {2, 3, 40, 9}, false}, Case{{2, 3, 7, 40}, {2, 3, 9, 40}, true},
-                        Case{{4, 1, 5, 6}, {3, 6, 1}, false}, Case{{5, 6}, {2, 6, 33}, false},
-                        Case{{1, 1}, {1, 1}, true}, Case{{3, 130}, {130, 70}, false},
-                        Case{{9, 40, 16}, {9, 16, 40}, false}, Case{{3, 9000}, {9000, 70}, false},
-                        Case{{200, 64}, {700, 64}, true}})
+  for (const Case &c :
+       {Case{{2, 3, 7, 40}, {2, 3, 40, 9}, false}, Case{{2, 3, 7, 40}, {2, 3, 9, 40}, true},
+        Case{{4, 1, 5, 6}, {3, 6, 1}, false}, Case{{5, 6}, {2, 6, 33}, false}, Case{{1, 1}, {1, 1}, true},
+        Case{{3, 130}, {130, 70}, false}, Case{{9, 40, 16}, {9, 16, 40}, false}, Case{{3, 9000}, {9000, 70}, false},
+        Case{{200, 64}, {700, 64}, true}})
     for (const char *recipe : {"onnx", "qnnpack", "tflite"})
       for (const bool float_result : {false, true}) {
         GraphBuilder b;
