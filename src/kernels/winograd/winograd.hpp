@@ -43,8 +43,8 @@ struct WinogradArgs {
   std::ptrdiff_t first_row, rows, first_column, columns;
   WinogradDepth depth;
   std::size_t n;
-  const void *
-      packed;  ///< what pack() wrote, or packed_bytes(j) of it further, with channel j of the outputs, a multiple of nr
+  /// What pack() wrote; packed_bytes(j) further it begins with channel j of the outputs, a multiple of nr.
+  const void *packed;
   /// uint8 or float: output (r, c) at y + r * y_row + c * y_pixel elements; nothing but n channels of these is written
   void *y;
   std::ptrdiff_t y_row, y_pixel;
