@@ -8,7 +8,7 @@
 //   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy, 0 where the order of sums matters
 //   kInBlocks                  only where sums have the order of sum_blocks.hpp
 //   kTogether                  steps after which pointers move in the larger tiles
-//   kFetchesAhead              only if false: B is read where it lies, without being fetched before
+//   kLeavesFetching            only where tiles do not fetch B ahead: the CPU does so by itself
 #pragma once
 
 #include <algorithm>
@@ -82,16 +82,6 @@ constexpr int steps_together() {
 
 constexpr std::ptrdiff_t kCacheLine = 64;  // bytes
 
-/// Whether tiles fetch B ahead. Measured: without it, a Zen 3 takes 0.87 to 1.0 of the time for products of floats; those
-/// of integers, and other CPUs, gain by it.
-template <class V>
-constexpr bool fetches_ahead() {
-  if constexpr (requires { V::kFetchesAhead; })
-    return V::kFetchesAhead;
-  else
-    return true;
-}
-
 /// Fetches what the next tile of a strip touches first: its rows where the last run begins, which lie lowest in an image,
 /// and where its sums go.
 template <int mr>
@@ -128,6 +118,7 @@ struct BroadcastTiles {
     constexpr int nv = columns / V::kLanes;
     constexpr int kChains = chains<V, mr, nv>(), kTogether = steps_together<V, mr, columns, Store>();
     constexpr bool kInBlocks = requires { V::kInBlocks; };
+    constexpr bool kFetchesAhead = !requires { V::kLeavesFetching; };
     constexpr int kOfPanel = std::min(columns, V::kNr) / V::kLanes;
     constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = kOfPanel * kBytes, kAhead = 8192;
     const auto place = [&](auto j) { return j / kOfPanel * t.panel + j % kOfPanel * static_cast<int>(kBytes); };
@@ -153,7 +144,7 @@ struct BroadcastTiles {
         unroll<nv>([&](auto j) { b[j] = V::load(w + s * kRow + place(j)); });
         // B passes by while its panel is read again for each tile, and does not stay in the first level of cache.
         unroll<nv>([&](auto j) {
-          if constexpr (fetches_ahead<V>() && j * kBytes % kCacheLine == 0)
+          if constexpr (kFetchesAhead && j * kBytes % kCacheLine == 0)
             __builtin_prefetch(w + kAhead + s * kRow + place(j));
         });
         acc[s % kChains].template add_products<4 * s>(rows, b);

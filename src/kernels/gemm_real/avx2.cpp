@@ -13,7 +13,8 @@ struct Real : BroadcastTiles<Real>, InPlace<Real> {
   using Element = std::int8_t;
   static constexpr int kMr = 6, kNr = 16, kLanes = 8, kShift = 0, kStep = 4, kRegisters = 16, kInFlight = 0,
                        kTogether = 2, kRowColumns = 64;
-  static constexpr bool kInBlocks = true, kFetchesAhead = false;
+  // Measured on a Zen 3: 0.87 to 1.0 of the time.
+  static constexpr bool kInBlocks = true, kLeavesFetching = true;
 
   static __m256 load(const char *p) { return _mm256_loadu_ps(reinterpret_cast<const float *>(p)); }
   static __m256 zero() { return _mm256_setzero_ps(); }
