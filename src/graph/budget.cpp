@@ -17,8 +17,9 @@ constexpr std::size_t kBytes = std::size_t{16} << 20, kPerConstantByte = 4;
 constexpr double kWork = 1 << 29;  // about half a second
 constexpr std::size_t kShapeBytes = std::size_t{1} << 20;
 constexpr double kShapeWork = 1 << 22;
-constexpr double kProductsAtOnce = 32;     // of matrices of floats, which BLAS multiplies
-constexpr double kWorkOfRuns = 1ll << 34;  // products are fast there, too
+constexpr double kProductsAtOnce = 32;       // of matrices of floats, which BLAS multiplies
+constexpr double kWorkOfRuns = 1ll << 32;    // some seconds
+constexpr double kProductsAtOnceInRuns = 4;  // of all types, by either engine
 // Decoders make much of small inputs, but not of small weights; attention makes much of small weights, but not of few
 // tokens (scores of 32 texts of 512 are 400 MB, of ids that take 130 KB). What folding makes counts as constants here.
 constexpr std::size_t kRunBytes = std::size_t{1} << 30, kRunPerConstantByte = 16, kRunPerInputByte = 4096;
@@ -92,7 +93,7 @@ bool FoldBudget::take(const Node &node, std::span<const Tensor *const> operands,
     work_ -= work;
     return true;
   }
-  left_to_runs_ += read + count * each;
+  left_to_runs_ += read + count * each / (is_linear(node) ? kProductsAtOnceInRuns : 1);
   if (left_to_runs_ > kWorkOfRuns)
     fail(QTN_EUNSUPPORTED, node.op->name, " of constants alone takes about ", left_to_runs_, " operations, over ",
          kWorkOfRuns);

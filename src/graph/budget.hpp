@@ -56,7 +56,7 @@ class FoldBudget {
 
   std::size_t bytes_;
   double work_;              ///< elements that are read or written, and products: what takes about a nanosecond
-  double left_to_runs_ = 0;  ///< all of these, however fast
+  double left_to_runs_ = 0;  ///< the same of what is over the budget
 };
 
 }  // namespace qtn::graph

@@ -321,12 +321,13 @@ def long_ways():
         model.constant(f"{name}_shape", np.array(shape, np.int64))
         model.node("ConstantOfShape", [f"{name}_shape"], [name], value=helper.make_tensor("", data_type, [1], [0]))
 
-    model = Model([floats("x", [1])], [floats("y", None)])
-    zeros(model, "words", 1 << 20, data_type=TensorProto.INT32)
-    model.node("TfIdfVectorizer", ["words"], ["t"], mode="TF", min_gram_length=1, max_gram_length=2,
-               max_skip_count=1 << 20, ngram_counts=[0, 1], ngram_indexes=[0, 0], pool_int64s=[0, 0, 0])
-    model.node("Add", ["x", "t"], ["y"])
-    error("words_far_apart", model, "QTN_EUNSUPPORTED", "load", x)
+    for name, words in (("words_far_apart", 1 << 20), ("words_apart", 1 << 16)):
+        model = Model([floats("x", [1])], [floats("y", None)])
+        zeros(model, "words", words, data_type=TensorProto.INT32)
+        model.node("TfIdfVectorizer", ["words"], ["t"], mode="TF", min_gram_length=1, max_gram_length=2,
+                   max_skip_count=words, ngram_counts=[0, 1], ngram_indexes=[0, 0], pool_int64s=[0, 0, 0])
+        model.node("Add", ["x", "t"], ["y"])
+        error(name, model, "QTN_EUNSUPPORTED", "load", x)
     # Queries of no features, so that neither these nor the keys take memory.
     model = Model([floats("x", [1])], [floats("y", None)], opset=23)
     for name, places, features in (("q", 1 << 17, 0), ("k", 1 << 20, 0), ("v", 1 << 20, 1)):
