@@ -102,6 +102,14 @@ bool is_still(const ops::Window &w, std::size_t axis) {
   return w.in[axis] == 1 && w.kernel[axis] == 1 && w.out[axis] == 1 && w.pad_begin[axis] == 0;
 }
 
+/// Whether it goes along other axes than the last one alone.
+bool stands(const ops::Window &w) { return is_still(w, 1) && !(is_still(w, 0) && is_still(w, 2)); }
+
+void turn(ops::Window &w) {
+  for (ops::Window::Dims *lengths : {&w.in, &w.kernel, &w.stride, &w.dilation, &w.pad_begin, &w.pad_end, &w.out})
+    *lengths = {(*lengths)[2], (*lengths)[0], (*lengths)[1]};
+}
+
 void last_first(SlotForm &form) {
   for (Shape *axes : {&form.shape, &form.strides}) std::rotate(axes->begin() + 2, axes->end() - 1, axes->end());
 }
@@ -110,12 +118,13 @@ void last_first(SlotForm &form) {
 
 bool is_flat(const ops::Window &window) { return is_still(window, 2); }
 
+ops::Window laid_down(ops::Window window) {
+  while (stands(window)) turn(window);
+  return window;
+}
+
 void lay_down(ops::Window &window, Edge &x, Edge &y) {
-  if (is_still(window, 0) && is_still(window, 2)) return;
-  while (is_still(window, 1)) {
-    for (ops::Window::Dims *lengths : {&window.in, &window.kernel, &window.stride, &window.dilation, &window.pad_begin,
-                                       &window.pad_end, &window.out})
-      *lengths = {(*lengths)[2], (*lengths)[0], (*lengths)[1]};
+  for (; stands(window); turn(window)) {
     last_first(x.form);
     last_first(y.form);
   }

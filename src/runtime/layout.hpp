@@ -33,6 +33,7 @@ bool is_flat(const ops::Window &window);
 /// Lets lines lie that stand upright: axes of length 1 along which no window moves come first instead of last in a window
 /// over images, and in what it reads and makes, whose elements stay where they are. Kernels go along the last axis.
 void lay_down(ops::Window &window, Edge &x, Edge &y);
+ops::Window laid_down(ops::Window window);
 
 /// The shape of x with other channels and these spatial lengths, in the order of a window over images.
 Shape image_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial);

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/lower/vectors.hpp"
+
 namespace qtn::runtime {
 namespace {
-
-/// Outputs of a vector, or of two, in every kernel: half a panel with AVX-512, a whole one elsewhere.
-constexpr std::int64_t kLanes = 16;
 
 /// Rows of fewer pixels leave too much of a tile empty.
 constexpr std::int64_t kNarrow = 7;
@@ -45,6 +44,11 @@ ops::Window Neighbours::window() const {
   joined.stride[1] *= count_;
   joined.out[1] = pixels_of(one_.out[1], count_);
   return joined;
+}
+
+double Neighbours::vectors() const {
+  const std::int64_t taps = one_.kernel[0] * one_.kernel[2] * width(count_);
+  return static_cast<double>(taps * vectors_of(count_ * outputs_)) / static_cast<double>(count_);
 }
 
 /// Filters [outputs][lines][taps][channels] for all neighbours, each over its own taps of a wider window.

@@ -15,6 +15,8 @@ class Neighbours {
   Neighbours(const ops::Window &window, std::size_t groups, std::size_t outputs);
 
   std::int64_t count() const { return count_; }
+  /// Taps for each output, times the vectors that its filters take.
+  double vectors() const;
   /// The window over the pixels that have so many outputs.
   ops::Window window() const;
   LinearWeights weights(const LinearWeights &of_one) const;

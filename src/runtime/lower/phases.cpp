@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/lower/vectors.hpp"
+
 namespace qtn::runtime {
 namespace {
 
@@ -14,9 +16,6 @@ constexpr std::int64_t kMostShared = 4096;
 
 /// How many times the taps of the weight such a product may have, with its zeros.
 constexpr std::int64_t kMostFilling = 4;
-
-/// Outputs that kernels compute at once, at least.
-constexpr std::int64_t kPanel = 16;
 
 /// The pixel of x that output 0 of a phase reads by its first tap.
 std::int64_t first_read(const Phase &phase, std::size_t axis) {
@@ -111,17 +110,16 @@ std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed) {
 
 bool share_product(const ops::Window &transposed, std::span<const Phase> phases, std::int64_t groups,
                    std::int64_t filters) {
-  const auto panels = [](std::int64_t outputs) { return (outputs + kPanel - 1) / kPanel; };
   std::int64_t strides = 1, own = 0;
   for (const std::int64_t stride : transposed.stride) strides *= stride;
   if (groups != 1 || strides == 1 || static_cast<std::int64_t>(phases.size()) != strides) return false;
   for (const Phase &phase : phases) {
     if (phase.window.dilation != Dims{1, 1, 1}) return false;
-    own += phase.window.taps_count() * panels(filters);
+    own += phase.window.taps_count() * vectors_of(filters);
   }
   const std::int64_t taps = joined(phases).window.taps_count();
   if (phases.size() > kMostPhases) return taps * strides <= kMostFilling * transposed.taps_count();
-  return taps * panels(strides * filters) < own;
+  return taps * vectors_of(strides * filters) < own;
 }
 
 Phase joined(std::span<const Phase> phases) {

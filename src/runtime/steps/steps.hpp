@@ -103,6 +103,11 @@ StepPtr make_real_depthwise(const Edge &x, const Edge &y, const ops::Window &win
 StepPtr make_real_gemm(const Edge &x, const Edge &y, std::size_t rows, const RealWeights &w, const ops::Clamp &clamp,
                        Isa isa, const PackCache &cache);
 
+/// The sums over taps of a transposed convolution, of floats: what each pixel of x gives each tap of each filter, [pixels of
+/// x][taps][filters], and y, an image without gaps. The window goes from y to x; it is flat. `bias` may be without data.
+StepPtr make_overlap_add(const Edge &products, const Edge &y, const ops::Window &transposed, const Tensor &bias,
+                         const ops::Clamp &clamp, Isa isa);
+
 /// A matrix of integers as the graph has it, [k][out] where is_matrix, else [out][k]; bias as in RealWeights.
 struct CodedWeights {
   Tensor weight, bias;
