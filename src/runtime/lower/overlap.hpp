@@ -14,7 +14,7 @@ struct Overlap {
   bool is_transposed;
 
   static Overlap of_transposed(const ops::Window &window, const Tensor &weight);
-  /// Of stride 1.
+  /// One of stride 1.
   static Overlap of_ordinary(const ops::Window &window, const Tensor &weight);
 
   /// Whether this takes less time than convolutions that multiply each pixel of x by so many vectors of filters.

@@ -14,8 +14,8 @@ inline std::vector<Tensor> run(const graph::Graph &g, const Tensor &x, runtime::
   return outputs;
 }
 
-/// The same bits with all instruction sets and numbers of threads, which are those of the operators' definitions but for
-/// the order of sums in so many layers.
+/// The same bits with all instruction sets and numbers of threads, which are those of the operators' definitions
+/// except for the order of sums in so many layers.
 inline void expect_one_answer(const graph::Graph &g, const Tensor &x, const std::string &what, int layers) {
   const std::vector<Tensor> want = run(g, x, runtime::Engine::native, 1),
                             by_definition = run(g, x, runtime::Engine::reference, 1);
