@@ -12,6 +12,9 @@ constexpr double kAdding = 2;
 
 constexpr double kGain = 0.75;
 
+/// How many times the memory of x and y the product may take.
+constexpr double kMostMemory = 4;
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr ops::Clamp kUnclamped{-kInfinity, kInfinity};
 
@@ -44,11 +47,14 @@ Overlap Overlap::of_ordinary(const ops::Window &window, const Tensor &weight) {
 }
 
 bool Overlap::is_faster_than(double vectors) const {
-  if (!is_flat(window)) return false;
+  const auto size = [](std::int64_t of_pixel, const ops::Window::Dims &image) {
+    return static_cast<double>(of_pixel) * static_cast<double>(element_count(Shape(image)));
+  };
   const std::int64_t outputs = window.taps_count() * filters();
-  const auto all = static_cast<double>(channels());
-  return all * static_cast<double>(vectors_of(outputs)) + kAdding * static_cast<double>(outputs) <=
-         kGain * all * vectors;
+  const double x = size(channels(), window.out), y = size(filters(), window.in), product = size(outputs, window.out);
+  if (!is_flat(window) || y == 0 || product > kMostMemory * (x + y)) return false;
+  const double vectors_here = static_cast<double>(vectors_of(outputs)) * static_cast<double>(channels());
+  return vectors_here + kAdding * static_cast<double>(outputs) <= kGain * vectors * static_cast<double>(channels());
 }
 
 void Overlap::add(Lowering &l, SlotId x, SlotId y, const Tensor &bias, const PackCache &cache) const {
