@@ -45,14 +45,7 @@ class RecurrentStep final : public Step {
     macs = static_cast<std::int64_t>(rows_ * directions_.size() * gates() * hidden()) * (r_.features + r_.hidden);
   }
 
-  std::size_t lane_bytes() const override {
-    std::size_t most = 0;
-    for (const Direction &d : directions_) {
-      most = std::max({most, d.of_x.scratch_bytes(), d.of_h.scratch_bytes()});
-      if (d.of_reset) most = std::max(most, d.of_reset->scratch_bytes());
-    }
-    return most;
-  }
+  std::size_t lane_bytes() const override { return codes_bytes() + products_bytes(); }
 
   void run(const Context &c) const override {
     const ops::Lengths lengths = lengths_of(c);
@@ -73,7 +66,7 @@ class RecurrentStep final : public Step {
     const auto batch = static_cast<std::size_t>(r.batches), hidden = static_cast<std::size_t>(r.hidden),
                gates = static_cast<std::size_t>(r.gates), rows = static_cast<std::size_t>(r.steps) * batch;
     const std::size_t floats = (rows * gates * hidden + of_state(batch, hidden, gates)) * r.directions + rows;
-    const std::size_t codes = 2 * rows * static_cast<std::size_t>(r.features) + 2 * batch * hidden * r.directions;
+    const std::size_t codes = 2 * rows * static_cast<std::size_t>(r.features);
     return {static_cast<std::int64_t>(floats), static_cast<std::int64_t>(codes)};
   }
 
@@ -94,6 +87,20 @@ class RecurrentStep final : public Step {
   float *products(float *work, std::size_t d) const { return work + d * rows_ * width(); }
   float *state(float *work, std::size_t d) const {
     return products(work, directions_.size()) + d * of_state(batch(), hidden(), gates());
+  }
+
+  /// Bytes of scratch for the integers of a part's states, and what is read behind them.
+  std::size_t codes_bytes() const {
+    if (!directions_[0].of_h.in_integers()) return 0;
+    return round_up(2 * std::min(batch(), kNearSequences) * hidden() + kReadSlack, kAlignment);
+  }
+  std::size_t products_bytes() const {
+    std::size_t most = 0;
+    for (const Direction &d : directions_) {
+      most = std::max({most, d.of_x.scratch_bytes(), d.of_h.scratch_bytes()});
+      if (d.of_reset) most = std::max(most, d.of_reset->scratch_bytes());
+    }
+    return most;
   }
 
   std::uint8_t *codes(const Context &c) const {
@@ -139,10 +146,10 @@ class RecurrentStep final : public Step {
     float *h = state(work, d), *cells = h + size, *of_gates = cells + size, *reset = of_gates + size * gates(),
           *candidate = reset + size, *scales = candidate + size;
     const bool integers = direction.of_h.in_integers();
-    std::uint8_t *halves = codes(c);
-    if (integers) halves += 2 * rows_ * static_cast<std::size_t>(r_.features) + 2 * d * size;
+    // Kernels read behind rows, where nothing may be that another part writes.
+    auto *halves = reinterpret_cast<std::uint8_t *>(scratch + products_bytes());
     const auto multiply = [&](const RecurrentMatrix &matrix, const float *rows, float *to) {
-      const RecurrentRows encoded = RecurrentRows{rows, halves, scales}.from(part.first, hidden());
+      const RecurrentRows encoded{rows + part.first * hidden(), integers ? halves : nullptr, scales + part.first};
       if (integers) matrix.encode(encoded, sequences);
       matrix.multiply(encoded, sequences, to + part.first * matrix.columns(), scratch);
     };
