@@ -12,6 +12,10 @@ namespace {
 /// Far less than the weights of every network here.
 constexpr std::int64_t kLittle = 40 << 10;
 
+/// Lengths for which a session packs weights. Two, since AMX has two orders of them: an image of some widths is read where
+/// it lies, in runs that are filled up, and one of others is gathered.
+constexpr std::int64_t kSeenBefore[] = {24, 40};
+
 struct LittleForPlans {
   LittleForPlans() { set_limit(Limit::plan_bytes, kLittle); }
   ~LittleForPlans() { set_limit(Limit::plan_bytes, 0); }
@@ -29,12 +33,12 @@ void expect_weights_to_stay(graph::Graph g, const std::string &what) {
     if (length == 24) length = -1;
   each_isa([&](const std::string &isa) {
     const runtime::Session session(g, {runtime::Engine::native, 1});
-    for (const std::int64_t length : {24, 31, 40, 33}) {
+    for (const std::int64_t length : {24, 40, 31, 33, 22}) {
       Shape shape = *g.value(g.inputs[0]).shape;
       std::ranges::replace(shape, -1, length);
       const Tensor x = random(shape, -1, 1, static_cast<unsigned>(length));
       const Tensor want = run(runtime::Session(g, {runtime::Engine::native, 1}), x);
-      if (length == 24) {
+      if (std::ranges::count(kSeenBefore, length) > 0) {
         run(session, x);
         continue;
       }
