@@ -13,6 +13,7 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/zoo.py --py
 import argparse
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -60,9 +61,11 @@ def require_equal_integers(want, got):
 
 
 class Check:
-    def __init__(self, name, path):
+    def __init__(self, name, path, division=0):
         stacked = np.load(path.with_suffix(".npz"))
         samples = [{key: stacked[key][i] for key in stacked.files} for i in range(zoo.SAMPLES)]
+        if division:
+            random.Random(division).shuffle(samples)
         self.path, self.row = path, {"model": name}
         session = peer_lib.ort_session(path, 1)
         wanted = [x.name for x in session.get_inputs()]
@@ -193,7 +196,7 @@ def check_one(name, arguments):
         path = zoo.make(name, arguments.models)
     except Exception as error:
         return {"model": name, "float_db": "error: export: " + str(error).strip().splitlines()[0][:140]}
-    check = Check(name, path)
+    check = Check(name, path, arguments.division)
     check.run_ours(arguments.quick)
     if not arguments.ours_only:
         check.run_ort(METHODS[:1] if arguments.quick else METHODS)
@@ -237,6 +240,9 @@ def main():
     parser.add_argument("--timeout", type=int, default=1800, help="seconds a model (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="without auto; of ONNX Runtime's recipes only MinMax")
     parser.add_argument("--ours-only", action="store_true", help="leave ONNX Runtime's quantization out")
+    parser.add_argument(
+        "--division", type=int, default=0, metavar="SEED", help="calibrate with four samples by random, not the first ones"
+    )
     parser.add_argument("--csv", type=pathlib.Path, help="file to write the rows to")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
     families = parser.add_mutually_exclusive_group()
