@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct BenchOptions {
   std::string model;
   std::vector<std::string> shapes;
   int64_t threads = 0, batch = 0;  // batch 0: 1, where no shape says otherwise
@@ -113,7 +113,7 @@ void print_text(const Json &report) {
                 node["kernel"].get<std::string>().c_str(), node["name"].get<std::string>().c_str());
 }
 
-void bench(const Options &options) {
+void bench(const BenchOptions &options) {
   const Model model = load_model(options.model);
   const Session session = open_session(model.get(), "", options.threads);
   const Shapes given = given_shapes(model.get(), options.shapes);
@@ -152,7 +152,7 @@ void bench(const Options &options) {
 }  // namespace
 
 void add_bench(CLI::App &app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BenchOptions>();
   CLI::App &command = *app.add_subcommand("bench", "Measure the time of a run on invented data");
   command.add_option("MODEL.onnx", options->model, "Float or int8 model")->required();
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")

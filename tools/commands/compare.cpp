@@ -16,7 +16,7 @@ namespace tool {
 
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string a, b, labels;
   bool json = false;
   DataOptions data;
@@ -29,7 +29,7 @@ void check_alike(const qmodel *a, const qmodel *b) {
                   std::to_string(qmodel_input_count(b)) + " and " + std::to_string(qmodel_output_count(b)));
 }
 
-Comparison compare_models(const Options &options) {
+Comparison compare_models(const CompareOptions &options) {
   const Model a = load_model(options.a), b = load_model(options.b);
   check_alike(a.get(), b.get());
   const std::unique_ptr<Samples> samples = open_data(options.data, a.get());
@@ -48,17 +48,17 @@ Comparison compare_models(const Options &options) {
   return comparison;
 }
 
-void print_json(const Comparison &comparison, bool labelled) {
+void print_comparison_as_json(const Comparison &comparison, bool labelled) {
   nlohmann::ordered_json json = json_of(comparison);
   const Top1 &top1 = comparison.top1;
   if (labelled) {
     json["top1_a"] = top1.fraction(top1.right_a);
     json["top1_b"] = top1.fraction(top1.right_b);
   }
-  tool::print_json(stdout, json);
+  print_json(stdout, json);
 }
 
-void print_text(const Comparison &comparison, bool labelled) {
+void print_comparison_as_text(const Comparison &comparison, bool labelled) {
   std::printf("%-24s %10s %10s %12s\n", "output", "SQNR dB", "cosine", "max |a-b|");
   for (size_t i = 0; i < comparison.outputs.size(); ++i) {
     const Difference &output = comparison.outputs[i];
@@ -75,15 +75,15 @@ void print_text(const Comparison &comparison, bool labelled) {
     std::printf("top-1 a %.2f %%, b %.2f %%\n", 100 * top1.fraction(top1.right_a), 100 * top1.fraction(top1.right_b));
 }
 
-void compare(const Options &options) {
+void compare(const CompareOptions &options) {
   const Comparison comparison = compare_models(options);
-  (options.json ? print_json : print_text)(comparison, !options.labels.empty());
+  (options.json ? print_comparison_as_json : print_comparison_as_text)(comparison, !options.labels.empty());
 }
 
 }  // namespace
 
 void add_compare(CLI::App &app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CompareOptions>();
   CLI::App &command = *app.add_subcommand("compare", "Compare the outputs of two models on data");
   command.add_option("A.onnx", options->a, "The model that is taken to be right")->required();
   command.add_option("B.onnx", options->b, "The model to judge")->required();

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct InspectOptions {
   std::string file;
   bool json = false;
 };
@@ -104,7 +104,7 @@ bool print_unsupported(const std::string &message, bool as_json) {
 }
 
 /// A model whose operators are not all supported is shown as far as it is known, and still refused.
-Model load_shown(const Options &options) {
+Model load_shown(const InspectOptions &options) {
   Model model;
   qmodel *handle = nullptr;
   const qstatus status = qmodel_load(&handle, options.file.c_str());
@@ -118,7 +118,7 @@ Model load_shown(const Options &options) {
   return model;
 }
 
-void inspect(const Options &options) {
+void inspect(const InspectOptions &options) {
   const bool arrays = options.file.ends_with(".npy") || options.file.ends_with(".safetensors");
   const Blob text = arrays ? make<Blob>(qtensor_inspect, options.file.c_str())
                            : make<Blob>(qmodel_inspect, load_shown(options).get());
@@ -134,7 +134,7 @@ void inspect(const Options &options) {
 }  // namespace
 
 void add_inspect(CLI::App &app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InspectOptions>();
   CLI::App &command = *app.add_subcommand("inspect", "Show what is in a model, .npy or .safetensors file");
   command.add_option("FILE", options->file, "The file")->required();
   command.add_flag("--json", options->json, "Print one JSON object");

@@ -35,7 +35,7 @@ struct Recovery {
   bool any() const { return plain || absorb_bias || bias_correction || adaround || automatic || smooth || targeted(); }
 };
 
-struct Options {
+struct QuantizeOptions {
   std::string input, output, calibrated, format = "qdq", report;
   std::vector<std::string> words;  // of the command line
   CalibrationOptions calibration;
@@ -73,7 +73,7 @@ Model quantize_calibrated(const qmodel *model, const qconfig *config, const std:
 }
 
 // Writes the file; {"output", "bytes", "input_bytes"}.
-Json save(const qmodel *real, const qmodel *model, const Options &options) {
+Json save(const qmodel *real, const qmodel *model, const QuantizeOptions &options) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   check(qattrs_set_string(attrs.get(), "format", options.format.c_str()));
   write_whole([&] { return qmodel_save(model, options.output.c_str(), attrs.get()); });
@@ -83,7 +83,7 @@ Json save(const qmodel *real, const qmodel *model, const Options &options) {
 }
 
 // Pipes and devices have no size.
-void print_saved(std::FILE *talk, const Json &saved, const Options &options, const std::string &how) {
+void print_saved(std::FILE *talk, const Json &saved, const QuantizeOptions &options, const std::string &how) {
   const double before = saved.at("input_bytes").get<double>() / 1024, after = saved.at("bytes").get<double>() / 1024;
   if (before > 0 && after > 0)
     std::fprintf(talk, "%s: %.1f KiB, %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after, how.c_str(),
@@ -92,7 +92,7 @@ void print_saved(std::FILE *talk, const Json &saved, const Options &options, con
     std::fprintf(talk, "%s: %s\n", options.output.c_str(), how.c_str());
 }
 
-void save_without_samples(std::FILE *talk, const qmodel *real, const qmodel *model, const Options &options,
+void save_without_samples(std::FILE *talk, const qmodel *real, const qmodel *model, const QuantizeOptions &options,
                           const std::string &how) {
   const Json saved = save(real, model, options);
   if (options.json)
@@ -101,7 +101,7 @@ void save_without_samples(std::FILE *talk, const qmodel *real, const qmodel *mod
     print_saved(talk, saved, options, how);
 }
 
-void quantize(const Options &options) {
+void quantize(const QuantizeOptions &options) {
   const Model model = load_model(options.input);
   const bool reported = !options.report.empty();
   const Config config = make_config(options.calibration);
@@ -144,7 +144,7 @@ void quantize(const Options &options) {
 }
 
 // Whether an option says something of samples.
-bool needs_samples(const Options &options) {
+bool needs_samples(const QuantizeOptions &options) {
   const CalibrationOptions &c = options.calibration;
   return options.recovery.any() || !options.recovery.fallback.empty() || c.equalize || !c.observer.empty() ||
          !options.report.empty();
@@ -153,7 +153,7 @@ bool needs_samples(const Options &options) {
 }  // namespace
 
 void add_quantize(CLI::App &app, std::vector<std::string> words) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<QuantizeOptions>();
   options->words = std::move(words);
   CLI::App &command =
       *app.add_subcommand("quantize", "Make an int8 model from a float model, with sample data or without");

@@ -16,7 +16,7 @@ namespace tool {
 
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string model, output, engine = "native", isa;
   size_t batch = 0;  // 0: what the model fixes, else 1
   int64_t threads = 0;
@@ -78,7 +78,7 @@ void append(Result &all, Result part, const char *name, bool stack) {
   all.data.insert(all.data.end(), part.data.begin(), part.data.end());
 }
 
-void run(const Options &options) {
+void run(const RunOptions &options) {
   const bool npy = options.output.ends_with(".npy");
   if (!npy && !options.output.ends_with(".safetensors"))
     throw UsageError("-o " + options.output + ": needs a name that ends in .npy or .safetensors");
@@ -129,7 +129,7 @@ void run(const Options &options) {
 }  // namespace
 
 void add_run(CLI::App &app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   CLI::App &command = *app.add_subcommand("run", "Run a model on data and write its outputs");
   command.add_option("MODEL.onnx", options->model, "Float or int8 model")->required();
   command.add_option("-o,--output", options->output, "One output: OUT.npy; several, by name: OUT.safetensors")

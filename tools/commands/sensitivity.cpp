@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct SensitivityOptions {
   std::string input;
   CalibrationOptions calibration;
   bool json = false;
@@ -45,7 +45,7 @@ void print_table(Json layers) {
                 layer.at("node").get<std::string>().c_str(), layer.at("op").get<std::string>().c_str());
 }
 
-void measure(const Options &options) {
+void measure(const SensitivityOptions &options) {
   const Model model = load_model(options.input);
   const Config config = make_config(options.calibration);
   const CalibrationData data(options.calibration, model.get(), {});
@@ -62,7 +62,7 @@ void measure(const Options &options) {
 }  // namespace
 
 void add_sensitivity(CLI::App &app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SensitivityOptions>();
   CLI::App &command =
       *app.add_subcommand("sensitivity", "Show what each layer loses when it is quantized, worst first");
   command.add_option("IN.onnx", options->input, "Float model")->required();

@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kCalibrated = 512;  // samples at most
 
-struct Options {
+struct TrainOptions {
   std::string input, output, labels, validation_labels, report, config;  // config "": onnx with equalization
   std::vector<std::string> validation, words;                            // words of the command line
   DataOptions data;
@@ -37,7 +37,7 @@ struct Options {
 
 // Fine-tuning takes few epochs at a low rate; SGD takes a higher one than optimizers that divide by the size of
 // gradients.
-void fill_defaults(Options &options) {
+void fill_defaults(TrainOptions &options) {
   TrainingOptions &training = options.training;
   const bool sgd = training.optimizer == "sgd";
   if (training.epochs == 0) training.epochs = options.qat ? 5 : 20;
@@ -46,7 +46,7 @@ void fill_defaults(Options &options) {
   training.lr = options.lr.value_or(sgd ? (options.qat ? 0.01 : 0.05) : (options.qat ? 0.0005 : 0.003));
 }
 
-void check_usage(const Options &options) {
+void check_usage(const TrainOptions &options) {
   const TrainingOptions &training = options.training;
   if (!training.checkpoint.empty() && !training.checkpoint.ends_with(".safetensors"))
     throw UsageError("train: --checkpoint " + training.checkpoint + ": needs a name that ends in .safetensors");
@@ -54,7 +54,7 @@ void check_usage(const Options &options) {
     throw UsageError("train: --momentum is for --optimizer sgd, this is " + training.optimizer);
 }
 
-Model prepare_and_calibrate(const qmodel *model, const Options &options, const LabelledSamples &data) {
+Model prepare_and_calibrate(const qmodel *model, const TrainOptions &options, const LabelledSamples &data) {
   const Config config = open_config(options.config.empty() ? "onnx" : options.config);
   const Attrs settings = make<Attrs>(qattrs_create);
   if (options.config.empty()) check(qattrs_set_int(settings.get(), "equalize", 1));
@@ -82,7 +82,7 @@ std::string text_of(double value) {
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> settings_of(const Options &options, const Training &training) {
+std::vector<std::pair<std::string, std::string>> settings_of(const TrainOptions &options, const Training &training) {
   const TrainingOptions &o = options.training;
   std::vector<std::pair<std::string, std::string>> settings = {{"epochs", std::to_string(o.epochs)},
                                                                {"batch", std::to_string(training.batch())},
@@ -101,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Options &opti
 }
 
 // Pipes and devices have no size.
-void print_result(std::FILE *talk, const Options &options, const Training &training, const TrainingReport &report) {
+void print_result(std::FILE *talk, const TrainOptions &options, const Training &training,
+                  const TrainingReport &report) {
   const auto kib = [](const std::string &path) { return static_cast<double>(file_bytes(path)) / 1024; };
   const size_t epochs = options.training.epochs;
   if (training.interrupted())
@@ -119,7 +120,7 @@ void print_result(std::FILE *talk, const Options &options, const Training &train
   std::fprintf(talk, ", %s %.2f %%\n", options.qat ? "converted" : "trained", 100 * top1.after);
 }
 
-void train(const Options &options) {
+void train(const TrainOptions &options) {
   const Model model = load_model(options.input);
   const LabelledSamples data(options.data, options.labels, model.get());
   std::optional<LabelledSamples> validation;
@@ -186,7 +187,7 @@ CLI::Validator seed() {
   return number_that<int64_t>([](int64_t) { return true; }, "a whole number of 64 bits");
 }
 
-void add_quantization_options(CLI::App &command, Options &options) {
+void add_quantization_options(CLI::App &command, TrainOptions &options) {
   CLI::Option *qat = command.add_flag(
       "--qat", options.qat, "Quantization-aware: calibrate, train on these scales, and write the converted int8 model");
   command
@@ -205,7 +206,7 @@ void add_quantization_options(CLI::App &command, Options &options) {
       ->needs(qat);
 }
 
-void add_course_options(CLI::App &command, Options &options) {
+void add_course_options(CLI::App &command, TrainOptions &options) {
   TrainingOptions &training = options.training;
   command.add_option("--epochs", training.epochs, "Passes through the data (default 20; with --qat 5)")
       ->type_name("N")
@@ -237,7 +238,7 @@ void add_course_options(CLI::App &command, Options &options) {
 }  // namespace
 
 void add_train(CLI::App &app, std::vector<std::string> words) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TrainOptions>();
   options->words = std::move(words);
   options->training.optimizer = "adamw";
   options->training.schedule = "cosine";
