@@ -34,6 +34,18 @@ Argument
 %feature("director:except") {
   if (jenv->ExceptionCheck()) throw qjava::Raised(jenv);
 }
+// RegisteredOperator throws nothing, except where there is no memory in which to say what was thrown.
+%define QTN_DIRECTOR_OUT_OF_MEMORY(Method)
+%feature("director:except") qtn::Operator::Method {
+  if (jenv->ExceptionCheck()) {
+    jenv->ExceptionClear();
+    throw std::bad_alloc();
+  }
+}
+%enddef
+QTN_DIRECTOR_OUT_OF_MEMORY(infer)
+QTN_DIRECTOR_OUT_OF_MEMORY(run)
+QTN_DIRECTOR_OUT_OF_MEMORY(run_quantized)
 
 // --- objects
 

@@ -93,9 +93,12 @@ inline qtn::Tensor tensor_of_buffer(PyObject *object, const char *name, bool may
 
 // --- tensors as buffers
 
-/// What a view keeps: the tensor, whatever becomes of the object it was asked of.
+/// What a view shows, and keeps: the tensor, whatever becomes of the object it was asked of.
 struct Shown {
   qtn::Tensor tensor;
+  void *data;
+  Py_ssize_t nbytes, itemsize;
+  int ndim;
   char format[2] = {};
   Py_ssize_t shape[8], strides[8];
 };
@@ -123,8 +126,10 @@ inline const Format *format_of(const qtensor *t) {
   return qtensor_quantizer(t) ? nullptr : format_of(qtensor_dtype(t));
 }
 
-inline bool show(PyObject *self, const qtn::Tensor &tensor, Py_buffer *view, int flags) {
-  const auto used = tensor.use();  // once, which takes less time than in each member
+/// Fills in what a view shows. false, with a Python exception set, for a tensor that no buffer shows.
+inline bool look_at(qtn::Tensor tensor, Shown &shown) {
+  shown.tensor = std::move(tensor);
+  const auto used = shown.tensor.use();  // once, which takes less time than in each member
   qtensor *const t = used;
   const Format *format = format_of(t);
   if (!format) {
@@ -132,28 +137,42 @@ inline bool show(PyObject *self, const qtn::Tensor &tensor, Py_buffer *view, int
                  qtensor_quantizer(t) ? "quantized " : "", qdtype_name(qtensor_dtype(t)));
     return false;
   }
-  auto shown = std::make_unique<Shown>();
-  shown->tensor = tensor;
-  shown->format[0] = format->code;
+  shown.format[0] = format->code;
+  shown.itemsize = format->size;
+  shown.nbytes = static_cast<Py_ssize_t>(qtensor_nbytes(t));
   const size_t rank = qtensor_rank(t);
+  shown.ndim = static_cast<int>(rank);
   const int64_t *const shape = qtensor_shape(t), *const strides = qtensor_strides(t);
   for (size_t i = 0; i < rank; ++i) {
-    shown->shape[i] = shape[i];
-    shown->strides[i] = strides[i] * format->size;
+    shown.shape[i] = shape[i];
+    shown.strides[i] = strides[i] * format->size;
   }
-  qtn::detail::check(qtensor_data_mut(&view->buf, t));
-  view->len = static_cast<Py_ssize_t>(qtensor_nbytes(t));
-  view->itemsize = format->size;
+  qtn::detail::check(qtensor_data_mut(&shown.data, t));
+  return true;
+}
+
+inline bool show(PyObject *self, Shown &shown, Py_buffer *view, int flags) {
+  view->buf = shown.data;
+  view->len = shown.nbytes;
+  view->itemsize = shown.itemsize;
   view->readonly = 0;
-  view->ndim = static_cast<int>(rank);
-  view->format = shown->format;
-  view->shape = shown->shape;
-  view->strides = shown->strides;
+  view->ndim = shown.ndim;
+  view->format = shown.format;
+  view->shape = shown.shape;
+  view->strides = shown.strides;
   view->suboffsets = nullptr;
+  view->internal = nullptr;
   if (!narrow(view, flags)) return false;
-  view->internal = shown.release();
   Py_INCREF(self);
   view->obj = self;
+  return true;
+}
+
+/// A view with a memory of its own, which unshow() frees.
+inline bool show(PyObject *self, const qtn::Tensor &tensor, Py_buffer *view, int flags) {
+  auto shown = std::make_unique<Shown>();
+  if (!look_at(tensor, *shown) || !show(self, *shown, view, flags)) return false;
+  view->internal = shown.release();
   return true;
 }
 

@@ -151,27 +151,29 @@ inline PyObject *buffer_type() {
 
 // --- tensors as arrays
 
-/// What an array is over: the memory of a tensor, without the rest of a Tensor, which takes longer to make.
+/// What an array is over: the memory of a tensor, without the rest of a Tensor, which takes longer to make. Its views take
+/// no memory: where they failed, NumPy would make an array of one object of it.
 struct Memory {
   PyObject ob_base;
-  qtn::Tensor tensor;
+  Shown shown;
 };
 
 inline int get_memory(PyObject *self, Py_buffer *view, int flags) {
   view->obj = nullptr;
-  return guarded([&] { return show(self, reinterpret_cast<Memory *>(self)->tensor, view, flags); }) ? 0 : -1;
+  return show(self, reinterpret_cast<Memory *>(self)->shown, view, flags) ? 0 : -1;
 }
 
 inline void free_memory(PyObject *self) {
   PyTypeObject *const type = Py_TYPE(self);
-  reinterpret_cast<Memory *>(self)->tensor.~Tensor();
+  reinterpret_cast<Memory *>(self)->shown.~Shown();
   PyObject_Free(self);
   Py_DECREF(type);
 }
 
 inline PyObject *memory_of(qtn::Tensor tensor) {
+  Shown shown{};
+  if (!look_at(std::move(tensor), shown)) return nullptr;
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_memory)},
-                                {Py_bf_releasebuffer, reinterpret_cast<void *>(unshow)},
                                 {Py_tp_dealloc, reinterpret_cast<void *>(free_memory)},
                                 {0, nullptr}};
   static PyType_Spec spec = {"qtensor._core.Memory", sizeof(Memory), 0,
@@ -179,7 +181,7 @@ inline PyObject *memory_of(qtn::Tensor tensor) {
   static PyObject *type = nullptr;
   if (!type) type = PyType_FromSpec(&spec);
   auto *memory = type ? PyObject_New(Memory, reinterpret_cast<PyTypeObject *>(type)) : nullptr;
-  if (memory) new (&memory->tensor) qtn::Tensor(std::move(tensor));
+  if (memory) new (&memory->shown) Shown(std::move(shown));
   return reinterpret_cast<PyObject *>(memory);
 }
 

@@ -30,6 +30,17 @@ import qtensor._mixins
 %feature("director:except") {
   throw qpy::Raised();
 }
+// What an operator raises is said to the call, which takes memory: where there is none, this is what comes here.
+%define QTN_DIRECTOR_OUT_OF_MEMORY(Method)
+%feature("director:except") qtn::Operator::Method {
+  if (!PyErr_ExceptionMatches(PyExc_MemoryError)) throw qpy::Raised();
+  PyErr_Clear();
+  throw std::bad_alloc();
+}
+%enddef
+QTN_DIRECTOR_OUT_OF_MEMORY(infer)
+QTN_DIRECTOR_OUT_OF_MEMORY(run)
+QTN_DIRECTOR_OUT_OF_MEMORY(run_quantized)
 
 %include "gil.i"
 %include "typemaps.i"

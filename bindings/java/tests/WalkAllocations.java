@@ -62,7 +62,7 @@ final class WalkAllocations {
         }
         // Where a call fails in any case, it may have found out before it missed the memory.
         if (other != null && (error == null || !String.valueOf(other.getMessage()).equals(error.getMessage()))) {
-          throw new IllegalStateException(function + ", allocation " + n, other);
+          throw new IllegalStateException(function + ", allocation " + n + ": " + other, other);
         }
         if (error != null) {
           throw error;

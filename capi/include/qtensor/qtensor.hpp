@@ -131,9 +131,32 @@ class Handle {
     std::unique_ptr<T, void (*)(T *)> saved(handle, free);
     auto object = std::make_shared<Object>();
     object->handle = saved.release();
-    handle_ = object->handle;
-    guard_ = &object->guard;
-    owner_ = std::move(object);
+    *this = Handle(std::move(object));
+  }
+
+  /// What `make`, a call of a C function, writes. All memory that this takes is there before the call: what has succeeded,
+  /// and perhaps has taken over memory of the caller's, does not fail afterwards.
+  template <class F>
+  static Handle made(F &&make) {
+    auto object = std::make_shared<Object>();
+    check(make(&object->handle));
+    return Handle(std::move(object));
+  }
+
+  /// What it writes into an array.
+  template <class F>
+  static std::vector<Handle> made(size_t count, F &&make) {
+    std::vector<std::shared_ptr<Object>> objects(count);
+    for (auto &object : objects) object = std::make_shared<Object>();
+    std::vector<T *> raw(count, nullptr);
+    std::vector<Handle> handles;
+    handles.reserve(count);
+    check(make(raw.data()));
+    for (size_t i = 0; i < count; ++i) {
+      objects[i]->handle = raw[i];
+      handles.push_back(Handle(std::move(objects[i])));
+    }
+    return handles;
   }
 
   /// Lends what lives in another object, as long as that, and does not change.
@@ -164,6 +187,10 @@ class Handle {
     Guard guard;
     ~Object() { free(handle); }
   };
+
+  explicit Handle(std::shared_ptr<Object> object) : handle_(object->handle), guard_(&object->guard) {
+    owner_ = std::move(object);
+  }
 
   std::shared_ptr<void> owner_;
   T *handle_ = nullptr;
@@ -581,6 +608,9 @@ class Tensor {
   }
 
  private:
+  friend struct Op;
+  friend class Session;
+  friend class Trainer;
   using Shared = detail::Handle<qtensor, qtensor_free>;
   explicit Tensor(Shared handle) : handle_(std::move(handle)) {}
 
@@ -593,9 +623,14 @@ class Tensor {
 
   template <class F>
   static Tensor made(F &&f) {
-    qtensor *t = nullptr;
-    detail::check(f(&t));
-    return adopt(t);
+    return Tensor(Shared::made(f));
+  }
+  template <class F>
+  static std::vector<Tensor> made(size_t count, F &&f) {
+    std::vector<Tensor> tensors;
+    tensors.reserve(count);
+    for (Shared &handle : Shared::made(count, f)) tensors.push_back(Tensor(std::move(handle)));
+    return tensors;
   }
 
   Shared handle_;
@@ -633,17 +668,6 @@ class Operands {
   std::vector<Held<qtensor>> held_;
   std::vector<const qtensor *> handles_;
 };
-
-/// What a function writes into an array of handles.
-template <class F>
-Tensors made_tensors(size_t count, F &&f) {
-  std::vector<qtensor *> raw(count, nullptr);
-  check(f(raw.data()));
-  Tensors tensors;
-  tensors.reserve(count);
-  for (qtensor *t : raw) tensors.push_back(Tensor::adopt(t));
-  return tensors;
-}
 
 inline std::vector<const char *> texts(const Strings &strings) {
   std::vector<const char *> texts;
@@ -778,7 +802,7 @@ struct Op {
   /// Any operator by its ONNX name.
   static Tensors run(const std::string &op, const Tensors &inputs, const Attrs &attrs = {}, size_t output_count = 1) {
     const detail::Operands operands(inputs);
-    return detail::made_tensors(output_count, [&](qtensor **out) {
+    return Tensor::made(output_count, [&](qtensor **out) {
       return qop_run(out, output_count, op.c_str(), operands.data(), operands.size(), attrs.use());
     });
   }
@@ -794,46 +818,42 @@ struct Op {
     detail::check(qop_unregister(domain.c_str(), name.c_str(), since_version));
   }
   static Tensor relu(const Tensor &x) {
-    return made([&](qtensor **out) { return qop_relu(out, x.use()); });
+    return Tensor::made([&](qtensor **out) { return qop_relu(out, x.use()); });
   }
   static Tensor fake_quantize(const Tensor &x, const Quantizer &quantizer) {
-    return made([&](qtensor **out) { return qop_fake_quantize(out, x.use(), quantizer.get()); });
+    return Tensor::made([&](qtensor **out) { return qop_fake_quantize(out, x.use(), quantizer.get()); });
   }
   static Tensor fake_quantize_backward(const Tensor &dy, const Tensor &x, const Quantizer &quantizer) {
-    return made([&](qtensor **out) { return qop_fake_quantize_backward(out, dy.use(), x.use(), quantizer.get()); });
+    return Tensor::made(
+        [&](qtensor **out) { return qop_fake_quantize_backward(out, dy.use(), x.use(), quantizer.get()); });
   }
   static Tensor add(const Tensor &a, const Tensor &b, const Quantizer &out_quantizer = {}) {
-    return made([&](qtensor **out) { return qop_add(out, a.use(), b.use(), out_quantizer.get()); });
+    return Tensor::made([&](qtensor **out) { return qop_add(out, a.use(), b.use(), out_quantizer.get()); });
   }
   static Tensor matmul(const Tensor &a, const Tensor &b, const Quantizer &out_quantizer = {}) {
-    return made([&](qtensor **out) { return qop_matmul(out, a.use(), b.use(), out_quantizer.get()); });
+    return Tensor::made([&](qtensor **out) { return qop_matmul(out, a.use(), b.use(), out_quantizer.get()); });
   }
   static Tensor cat(const Tensors &inputs, int32_t axis, const Quantizer &out_quantizer = {}) {
     const detail::Operands operands(inputs);
-    return made(
+    return Tensor::made(
         [&](qtensor **out) { return qop_cat(out, operands.data(), operands.size(), axis, out_quantizer.get()); });
   }
   static Tensor max_pool2d(const Tensor &x, const Attrs &attrs = {}) {
-    return made([&](qtensor **out) { return qop_max_pool2d(out, x.use(), attrs.use()); });
+    return Tensor::made([&](qtensor **out) { return qop_max_pool2d(out, x.use(), attrs.use()); });
   }
   static Tensor avg_pool2d(const Tensor &x, const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
-    return made([&](qtensor **out) { return qop_avg_pool2d(out, x.use(), out_quantizer.get(), attrs.use()); });
+    return Tensor::made([&](qtensor **out) { return qop_avg_pool2d(out, x.use(), out_quantizer.get(), attrs.use()); });
   }
   static Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = {},
                        const Quantizer &out_quantizer = {}) {
-    return made([&](qtensor **out) { return qop_linear(out, x.use(), weight.use(), bias.use(), out_quantizer.get()); });
+    return Tensor::made(
+        [&](qtensor **out) { return qop_linear(out, x.use(), weight.use(), bias.use(), out_quantizer.get()); });
   }
   static Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias = {},
                        const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
-    return made([&](qtensor **out) {
+    return Tensor::made([&](qtensor **out) {
       return qop_conv2d(out, x.use(), weight.use(), bias.use(), out_quantizer.get(), attrs.use());
     });
-  }
-
- private:
-  template <class F>
-  static Tensor made(F &&f) {
-    return std::move(detail::made_tensors(1, f)[0]);
   }
 };
 
@@ -879,9 +899,9 @@ class Observer {
 
   template <class F>
   static Observer made(F &&f) {
-    qobserver *o = nullptr;
-    detail::check(f(&o));
-    return adopt(o);
+    Observer made;
+    made.handle_ = decltype(made.handle_)::made(f);
+    return made;
   }
 
   detail::Handle<qobserver, qobserver_free> handle_;
@@ -920,9 +940,9 @@ class Config {
 
   template <class F>
   static Config made(F &&f) {
-    qconfig *c = nullptr;
-    detail::check(f(&c));
-    return adopt(c);
+    Config made;
+    made.handle_ = decltype(made.handle_)::made(f);
+    return made;
   }
 
   detail::Handle<qconfig, qconfig_free> handle_;
@@ -1073,9 +1093,9 @@ class Model {
 
   template <class F>
   static Model made(F &&f) {
-    qmodel *m = nullptr;
-    detail::check(f(&m));
-    return adopt(m);
+    Model made;
+    made.handle_ = decltype(made.handle_)::made(f);
+    return made;
   }
 
   detail::Handle<qmodel, qmodel_free> handle_;
@@ -1173,30 +1193,31 @@ inline Model Model::quantize(const Config &config, Samples &samples, const Attrs
                              std::string *report) const {
   detail::Callbacks callbacks(samples, progress);
   const size_t count = samples.count();
-  qmodel *m = nullptr;
-  qblob *text = nullptr;
-  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, use(), config.use(), callbacks.sample, count,
-                                         attrs.use(), progress ? callbacks.progress : nullptr, &callbacks);
-  const Blob blob = Blob::adopt(text);
-  callbacks.rethrow();
-  detail::check(status);
-  if (report) *report = blob.text();
-  return adopt(m);
+  return made([&](qmodel **m) {
+    qblob *text = nullptr;
+    const qstatus status = qmodel_quantize(m, report ? &text : nullptr, use(), config.use(), callbacks.sample, count,
+                                           attrs.use(), progress ? callbacks.progress : nullptr, &callbacks);
+    const Blob blob = Blob::adopt(text);
+    callbacks.rethrow();
+    if (status == QTN_OK && report) *report = blob.text();
+    return status;
+  });
 }
 
 inline Model Model::quantize_qat(const Config &config, Batches &batches, const Attrs &attrs, TrainingProgress *progress,
                                  std::string *report) const {
   detail::TrainingCallbacks callbacks(batches, progress);
   const size_t count = batches.count(), targets = batches.target_count();
-  qmodel *m = nullptr;
-  qblob *text = nullptr;
-  const qstatus status = qmodel_quantize_qat(&m, report ? &text : nullptr, use(), config.use(), callbacks.batch, count,
-                                             targets, attrs.use(), progress ? callbacks.progress : nullptr, &callbacks);
-  const Blob blob = Blob::adopt(text);
-  callbacks.rethrow();
-  detail::check(status);
-  if (report) *report = blob.text();
-  return adopt(m);
+  return made([&](qmodel **m) {
+    qblob *text = nullptr;
+    const qstatus status =
+        qmodel_quantize_qat(m, report ? &text : nullptr, use(), config.use(), callbacks.batch, count, targets,
+                            attrs.use(), progress ? callbacks.progress : nullptr, &callbacks);
+    const Blob blob = Blob::adopt(text);
+    callbacks.rethrow();
+    if (status == QTN_OK && report) *report = blob.text();
+    return status;
+  });
 }
 
 /// A model made ready to run: qsession. Safe from many threads at once, without state.
@@ -1216,7 +1237,7 @@ class Session {
   /// One tensor for each input of the model, in its order, an empty one for state; gives one for each output.
   Tensors run(const Tensors &inputs) const {
     const detail::Operands operands(inputs);
-    return detail::made_tensors(output_count_, [&](qtensor **out) {
+    return Tensor::made(output_count_, [&](qtensor **out) {
       return qsession_run(out, output_count_, handle_.use(), operands.data(), operands.size());
     });
   }
@@ -1296,7 +1317,7 @@ class Trainer {
   /// What the model answers with its current weights.
   Tensors evaluate(const Tensors &inputs) {
     const detail::Operands operands(inputs);
-    return detail::made_tensors(output_count_, [&](qtensor **out) {
+    return Tensor::made(output_count_, [&](qtensor **out) {
       return qtrainer_evaluate(out, output_count_, handle_.change(), operands.data(), operands.size());
     });
   }
