@@ -45,7 +45,8 @@ def main():
     page = ROOT / "docs/reliability.md"
     text = page.read_text()
     for name, table in (("figures", figures(pathlib.Path(sys.argv[1]) / "faults")), ("mutants", mutants())):
-        text, count = re.subn(rf"<!-- {name} -->\n.*?(?=\n(?:What the first|## Beside))", lambda _: f"<!-- {name} -->\n\n{table}", text, flags=re.S)
+        place = rf"<!-- {name} -->\n\n(?:On .*\n\n)?(?:\|.*\n)*"
+        text, count = re.subn(place, lambda _: f"<!-- {name} -->\n\n{table}", text)
         if count != 1:
             sys.exit(f"reliability.md has no place for {name}")
     page.write_text(text)
