@@ -3,6 +3,7 @@
 """Breaks one promise at a time, and sees whether the tests that stand for it notice.
 
 usage: promises.py BUILD [WORD ...] [--why]
+       promises.py BUILD --check         only whether each text is in its file, and each test in the tree
 
 promises.json holds the changes: the rows (of tests/conformance/rows.json, or the name of a test), what is broken, the file,
 the text that is replaced, what stands in its place, and the tests of CTest that must fail. WORD: only changes whose rows
@@ -133,12 +134,19 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--why", action="store_true")
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_intermixed_args()
     build = arguments.build.resolve()
     chosen = [e for e in TABLE if not arguments.words or any(w in title(e) for w in arguments.words)]
     for entry in chosen:
         changed(entry)  # the sources may have gone on
     tests = Tests(build)
+    unknown = {name for entry in chosen for name in entry["tests"]} - tests.all.keys()
+    if unknown:
+        sys.exit(f"promises.json names tests that are not in {build}: {' '.join(sorted(unknown))}")
+    if arguments.check:
+        print(f"{len(chosen)} promises can be broken")
+        return 0
     killed = 0
     with tempfile.TemporaryDirectory(prefix="qtensor-mutants-") as folder:
         work = pathlib.Path(folder)
