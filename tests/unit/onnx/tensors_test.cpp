@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways a model file stores constants, and what may be wrong with them.
+#include "onnx/tensor_proto.hpp"
 #include "support.hpp"
 
 namespace qtn {
@@ -39,6 +40,41 @@ void initializers_in_every_encoding(void **) {
     t.add_bytes(tensor_field::raw_data, reinterpret_cast<const char *>(kValues.data()), 8);
   });
   expect_values(parse(add_model({packed_dims}).bytes()));
+}
+
+/// One element after the other, and all in a row: protobuf has both, whatever a writer takes.
+template <class Value, class Add, class AddPacked>
+void expect_both_forms(std::int32_t type, const std::vector<Value> &values, Add add, AddPacked add_packed) {
+  const auto read = [&](const std::function<void(pbf_writer &)> &more) {
+    const std::string w = tensor_text("w", type, {static_cast<std::int64_t>(values.size())}, more);
+    const ModelText model{.nodes = {{"Cast", {"w"}, {"y"}, "", "", {int_attribute("to", QTN_FLOAT32)}}},
+                          .initializers = {w}};
+    const Tensor constant = named(parse(model.bytes()), "w").constant;
+    assert_true(constant.has_data());
+    const Tensor plain = constant.to_contiguous();
+    assert_int_equal(plain.nbytes(), values.size() * sizeof(Value));
+    assert_memory_equal(plain.data(), values.data(), plain.nbytes());
+  };
+  read([&](pbf_writer &t) {
+    for (const Value value : values) add(t, value);
+  });
+  read([&](pbf_writer &t) { add_packed(t, values); });
+}
+
+void elements_one_by_one_and_in_a_row(void **) {
+  namespace f = tensor_field;
+  expect_both_forms<double>(
+      QTN_FLOAT64, {1.5, -2, 0x1p-900}, [](pbf_writer &t, double v) { t.add_double(f::double_data, v); },
+      [](pbf_writer &t, const auto &all) { t.add_packed_double(f::double_data, all.begin(), all.end()); });
+  expect_both_forms<std::int64_t>(
+      QTN_INT64, {1, -2, 1LL << 60}, [](pbf_writer &t, std::int64_t v) { t.add_int64(f::int64_data, v); },
+      [](pbf_writer &t, const auto &all) { t.add_packed_int64(f::int64_data, all.begin(), all.end()); });
+  expect_both_forms<std::uint64_t>(
+      QTN_UINT64, {1, 2, ~std::uint64_t{0}}, [](pbf_writer &t, std::uint64_t v) { t.add_uint64(f::uint64_data, v); },
+      [](pbf_writer &t, const auto &all) { t.add_packed_uint64(f::uint64_data, all.begin(), all.end()); });
+  expect_both_forms<std::int32_t>(
+      QTN_INT32, {1, -2, 1 << 30}, [](pbf_writer &t, std::int32_t v) { t.add_int32(f::int32_data, v); },
+      [](pbf_writer &t, const auto &all) { t.add_packed_int32(f::int32_data, all.begin(), all.end()); });
 }
 
 void other_floats_become_float32(void **) {
@@ -161,6 +197,23 @@ void external_data(void **) {
                [&] { parse(add_model({external_tensor("w", {2}, "weights.bin")}).bytes()); });
 }
 
+void the_file_that_holds_a_tensor(void **) {
+  namespace f = onnx::field;
+  const auto tensor = [](int location) {
+    return tensor_text("w", QTN_FLOAT32, {2}, [&](pbf_writer &t) {
+      for (const auto &[key, value] : {std::pair{"offset", "4"}, std::pair{"location", "net.onnx.data"}}) {
+        pbf_writer entry(t, f::tensor::external_data);
+        entry.add_string(f::entry::key, key);
+        entry.add_string(f::entry::value, value);
+      }
+      t.add_enum(f::tensor::data_location, location);
+    });
+  };
+  const auto holder = [](const std::string &bytes) { return onnx::external_location({bytes.data(), bytes.size()}); };
+  assert_string_equal(holder(tensor(1)).c_str(), "net.onnx.data");
+  assert_string_equal(holder(tensor(0)).c_str(), "");
+}
+
 void data_that_does_not_fit(void **) {
   const auto error = [](const std::vector<std::string> &texts, const std::string &tensor,
                         qstatus status = QTN_EFORMAT) {
@@ -174,7 +227,7 @@ void data_that_does_not_fit(void **) {
   error({"1099511627776", "holds 8"}, float_tensor("w", {1LL << 40}, kValues));
   error({"impossible shape"}, float_tensor("w", {1LL << 40, 1LL << 40}, kValues));
   error({"impossible shape"}, float_tensor("w", {0, 1LL << 40, 1LL << 40}, {}));
-  error({"negative dimension"}, float_tensor("w", {-2}, kValues));
+  for (const std::int64_t dim : {-1, -2}) error({"negative dimension"}, float_tensor("w", {dim}, kValues));
   error({"rank 9"}, float_tensor("w", {1, 1, 1, 1, 1, 1, 1, 1, 2}, kValues), QTN_EUNSUPPORTED);
   error({"\"w\"", "string"}, tensor_text("w", 8, {0}, [](pbf_writer &) {}), QTN_EUNSUPPORTED);
   error({"complex64"}, raw_tensor<double>("w", 14, {1}, {1}), QTN_EUNSUPPORTED);
@@ -189,12 +242,14 @@ void data_that_does_not_fit(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::initializers_in_every_encoding),
+      cmocka_unit_test(qtn::elements_one_by_one_and_in_a_row),
       cmocka_unit_test(qtn::other_floats_become_float32),
       cmocka_unit_test(qtn::outputs_keep_their_type),
       cmocka_unit_test(qtn::integers_keep_their_type),
       cmocka_unit_test(qtn::initializer_that_is_an_input),
       cmocka_unit_test(qtn::constant_nodes),
       cmocka_unit_test(qtn::external_data),
+      cmocka_unit_test(qtn::the_file_that_holds_a_tensor),
       cmocka_unit_test(qtn::data_that_does_not_fit),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
