@@ -61,6 +61,15 @@ void other_biases_are_rounded(void **) {
                [&] { ops::integer_bias(&two, *grid(QTN_UINT8, 1), *grid(QTN_INT8, 1), 3); });
 }
 
+/// More than are stored in one piece.
+void many_results_are_stored(void **) {
+  std::vector<float> scaled((3 << 16) + 5);
+  for (std::size_t i = 0; i < scaled.size(); ++i) scaled[i] = static_cast<float>(i % 251) - 20;
+  const Tensor y(QTN_UINT8, Shape{std::ssize(scaled)}, grid(QTN_UINT8, 0.1, 20));
+  ops::store_scaled(y, scaled, nullptr);
+  for (std::size_t i = 0; i < scaled.size(); ++i) assert_int_equal(y.as<std::uint8_t>()[i], i % 251);
+}
+
 void clamps(void **) {
   const auto expect = [](const QuantizedRange &got, std::int32_t lo, std::int32_t hi) {
     assert_int_equal(got.lo, lo);
@@ -122,6 +131,7 @@ void kinds(void **) {
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::biases_in_units_stay),
                               cmocka_unit_test(qtn::other_biases_are_rounded),
+                              cmocka_unit_test(qtn::many_results_are_stored),
                               cmocka_unit_test(qtn::clamps),
                               cmocka_unit_test(qtn::multipliers),
                               cmocka_unit_test(qtn::multipliers_beyond_float32),
